@@ -1,8 +1,8 @@
 //! Comparing elements. Elements become 64-bit integers in the same order, their keys, so that comparisons are
 //! compiled only once and not for each dtype.
 
-use super::room::{Room, check_is, write_each, written};
-use super::threads::write_parts;
+use super::room::{Room, check_is, refill, write_each, written};
+use super::threads::{DisjointParts, each_part, write_parts};
 use crate::callback::Callback;
 use crate::dtype::{Element, Scalar};
 use std::cell::Cell;
@@ -54,14 +54,16 @@ pub(crate) fn with_pairs<R>(f: impl FnOnce(&mut Pairs) -> R) -> R {
 
 /// The keys of the first elements of `x`, as many as there is room for.
 pub(crate) fn keys<T: Element>(x: &[T], nan: i64, keys: &mut [i64]) {
-    for (key, x) in keys.iter_mut().zip(x) {
-        *key = match x.to_scalar() {
-            Scalar::Bool(x) => x.into(),
-            Scalar::Int(x) => x,
-            Scalar::Float(x) if x.is_nan() => nan,
-            Scalar::Float(x) => float_key(x),
-        };
-    }
+    each_part(keys, TASK, &|task, keys| {
+        for (key, x) in keys.iter_mut().zip(&x[task * TASK..]) {
+            *key = match x.to_scalar() {
+                Scalar::Bool(x) => x.into(),
+                Scalar::Int(x) => x,
+                Scalar::Float(x) if x.is_nan() => nan,
+                Scalar::Float(x) => float_key(x),
+            };
+        }
+    });
 }
 
 /// The bits of a float as an ordered integer; the order of negative numbers is reversed. The addition turns
@@ -121,8 +123,12 @@ fn turn(descending: bool) -> i64 {
 /// The keys with their positions. For descending order, the bits of the keys are flipped.
 fn pairs(keys: &[i64], descending: bool, pairs: &mut Pairs) {
     let turn = turn(descending);
-    pairs.clear();
-    pairs.extend(keys.iter().enumerate().map(|(place, key)| (key ^ turn, place)));
+    refill(pairs, keys.len(), |pairs| {
+        write_parts(pairs, TASK, &|task, pairs| {
+            let from = task * TASK;
+            write_each(pairs, |at| (keys[from + at] ^ turn, from + at))
+        })
+    });
 }
 
 /// The sorted pairs.
@@ -149,32 +155,46 @@ fn digit(key: i64, at: usize) -> usize {
 }
 
 /// Sorts pairs in the order of their places by their keys: digit by digit, the lowest first, without those that
-/// all keys have in common. Integers are often small, and many digits of an `f32` as `f64` are zeros.
+/// all keys have in common. Integers are often small, and many digits of an `f32` as `f64` are zeros. Each task
+/// has the places of its own pairs, in the order of the tasks, so that threads do not meet.
 fn sort_by_digits(pairs: &mut Pairs) {
     let n = pairs.len();
-    let differences = pairs.iter().fold(0, |all, pair| all | (pair.0 ^ pairs[0].0));
-    let mut sorted = PASS.take();
-    sorted.reserve(n);
+    let tasks = n.div_ceil(TASK);
+    let part = |task: usize| task * TASK..n.min((task + 1) * TASK);
+    let mut differences = vec![0; tasks];
+    each_part(&mut differences, 1, &|task, found| {
+        found[0] = pairs[part(task)].iter().fold(0, |all, pair| all | (pair.0 ^ pairs[0].0));
+    });
+    let differences = differences.into_iter().fold(0, |all, part| all | part);
+    let (mut sorted, mut counts) = (PASS.take(), vec![[0; VALUES]; tasks]);
     for at in (0..DIGITS).filter(|at| differences >> (8 * at) & 0xff != 0) {
-        let mut counts = [0; VALUES];
-        for (key, _) in pairs.iter() {
-            counts[digit(*key, at)] += 1;
-        }
-        // The place of the first pair with each digit, then of the next.
+        each_part(&mut counts, 1, &|task, counts| {
+            counts[0] = [0; VALUES];
+            pairs[part(task)].iter().for_each(|(key, _)| counts[0][digit(*key, at)] += 1);
+        });
+        // The place of the first pair with each digit of each task, then of the next.
         let mut before = 0;
-        for count in counts.iter_mut() {
-            (before, *count) = (before + *count, before);
+        for value in 0..VALUES {
+            for counts in counts.iter_mut() {
+                (before, counts[value]) = (before + counts[value], before);
+            }
         }
-        let room = &mut sorted.spare_capacity_mut()[..n];
-        for pair in pairs.iter() {
-            let place = &mut counts[digit(pair.0, at)];
-            room[*place].write(*pair);
-            *place += 1;
-        }
-        // SAFETY: the counts add up to `n`, so that each place is written once.
-        unsafe { sorted.set_len(n) };
+        refill(&mut sorted, n, |room| {
+            let places = DisjointParts::new(&mut *room);
+            each_part(&mut counts, 1, &|task, counts| {
+                for pair in &pairs[part(task)] {
+                    let place = &mut counts[0][digit(pair.0, at)];
+                    // SAFETY: a task's places of a digit begin where those of the tasks before it end, so that
+                    // each place is used once.
+                    let room = unsafe { places.part(*place..*place + 1) };
+                    room[0].write(*pair);
+                    *place += 1;
+                }
+            });
+            // SAFETY: the counts add up to `n`, so that each place is written.
+            unsafe { written(room) }
+        });
         std::mem::swap(pairs, &mut sorted);
-        sorted.clear();
     }
     keep(&PASS, sorted);
 }
@@ -255,7 +275,7 @@ pub(crate) fn running<'a>(
 /// The positions of the first pairs, as many as there is room for.
 pub(crate) fn places<'a>(pairs: &[(i64, usize)], places: &'a mut Room<i64>) -> &'a mut [i64] {
     let pairs = &pairs[..places.len()];
-    write_each(places, |at| pairs[at].1 as i64)
+    write_parts(places, TASK, &|task, places| write_each(places, |at| pairs[task * TASK + at].1 as i64))
 }
 
 #[cfg(test)]
@@ -265,9 +285,9 @@ mod tests {
     #[test]
     fn many_keys_are_sorted_like_few() {
         let bits = |i: usize| (i as i64).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64);
-        for narrow in [0, 20, 56, 63] {
+        for (narrow, n) in [(0, BY_DIGITS + 7), (20, 3 * TASK + 1), (56, BY_DIGITS), (63, 2 * TASK)] {
             for descending in [false, true] {
-                let keys: Vec<i64> = (0..BY_DIGITS + 7).map(|i| bits(i) >> narrow).collect();
+                let keys: Vec<i64> = (0..n).map(|i| bits(i) >> narrow).collect();
                 let (mut found, mut expected) = (Pairs::new(), Pairs::new());
                 sort(&keys, descending, &mut found);
                 pairs(&keys, descending, &mut expected);

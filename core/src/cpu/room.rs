@@ -79,13 +79,21 @@ pub(crate) fn write_in_turn<T>(
 /// A vector of `n` elements that `write` writes.
 #[inline]
 pub(crate) fn vec_of<T>(n: usize, write: impl FnOnce(&mut Room<T>) -> &mut [T]) -> Vec<T> {
-    let mut elements = Vec::with_capacity(n);
+    let mut elements = Vec::new();
+    refill(&mut elements, n, write);
+    elements
+}
+
+/// [`vec_of`] in the memory of a vector, whose elements are dropped.
+#[inline]
+pub(crate) fn refill<T>(elements: &mut Vec<T>, n: usize, write: impl FnOnce(&mut Room<T>) -> &mut [T]) {
+    elements.clear();
+    elements.reserve_exact(n);
     let room = &mut elements.spare_capacity_mut()[..n];
     let place = (room.as_ptr(), n);
     check_is(place, write(room));
     // SAFETY: there is capacity for `n`, and `write` returned them as elements.
     unsafe { elements.set_len(n) };
-    elements
 }
 
 #[cfg(test)]

@@ -60,6 +60,27 @@ struct SharedCache {
     free: [Vec<NonNull<Header>>; CLASSES],
     bytes: usize,
 }
+
+impl SharedCache {
+    /// Whether a block is kept, and the blocks that leave: if it would exceed the limit, those of other sizes make
+    /// room, which a program may no longer use, from the size with the most bytes on.
+    fn keep(&mut self, block: NonNull<Header>, class: usize, limit: usize) -> (bool, Vec<NonNull<Header>>) {
+        let (bytes, mut others) = (block_bytes(class), Vec::new());
+        while self.bytes + bytes > limit {
+            let of = |other: &usize| self.free[*other].len() * block_bytes(*other);
+            let others_of_size = (LOCAL_CLASSES..CLASSES).filter(|other| *other != class && of(other) > 0);
+            let Some(other) = others_of_size.max_by_key(of).filter(|_| bytes <= limit) else {
+                return (false, others);
+            };
+            others.extend(self.free[other].pop());
+            self.bytes -= block_bytes(other);
+        }
+        self.free[class].push(block);
+        self.bytes += bytes;
+        (true, others)
+    }
+}
+
 // SAFETY: there are no other references to blocks in the lists, and the mutex gives each block to one thread.
 unsafe impl Send for SharedCache {}
 
@@ -134,34 +155,13 @@ pub(super) unsafe fn recycle(block: NonNull<Header>, class: usize) {
     unsafe { release(block) };
 }
 
-/// Caches a large block if the limit allows it. Blocks of other sizes make room: those that a program no longer
-/// uses would keep out the ones that it does.
+/// Caches a large block if the limit allows it.
 fn keep_shared(block: NonNull<Header>, class: usize) -> bool {
     let limit = CACHE_LIMIT.load(Ordering::Relaxed);
-    let (live, bytes) = (live_bytes(), block_bytes(class));
-    if !KEEPS || limit == 0 || bytes > limit.max(live) {
+    if !KEEPS || limit == 0 {
         return false;
     }
-    let (mut kept, mut others) = (true, Vec::new());
-    {
-        let mut shared = shared();
-        while shared.bytes + bytes > limit.max(live) {
-            let of = |other: &usize| shared.free[*other].len() * block_bytes(*other);
-            let other =
-                (LOCAL_CLASSES..CLASSES).filter(|other| *other != class && of(other) > 0).max_by_key(of);
-            let Some((other, block)) = other.and_then(|other| Some((other, shared.free[other].pop()?)))
-            else {
-                kept = false;
-                break;
-            };
-            shared.bytes -= block_bytes(other);
-            others.push(block);
-        }
-        if kept {
-            shared.free[class].push(block);
-            shared.bytes += bytes;
-        }
-    }
+    let (kept, others) = shared().keep(block, class, limit.max(live_bytes()));
     for block in others {
         // SAFETY: the block was in the cache, so there are no references to it.
         unsafe { release(block) };
@@ -208,4 +208,35 @@ pub fn empty_cache() {
 /// the cache can always hold as many bytes as tensors use. With 0, no large block is kept.
 pub fn set_cache_limit(bytes: usize) {
     CACHE_LIMIT.store(bytes, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_other_sizes_make_room() {
+        const CLASS: usize = class_of(1 << 20);
+        let mut cache = SharedCache { free: [const { Vec::new() }; CLASSES], bytes: 0 };
+        let limit = 2 * block_bytes(CLASS) + block_bytes(CLASS + 8);
+        let mut keep = |class: usize| {
+            let block = allocate(class, false).unwrap();
+            let (kept, others) = cache.keep(block, class, limit);
+            // SAFETY: blocks that are not in the cache, without references.
+            let left: Vec<usize> = others.iter().map(|block| unsafe { block.as_ref() }.class).collect();
+            // SAFETY: as above.
+            others.into_iter().chain((!kept).then_some(block)).for_each(|block| unsafe { release(block) });
+            (kept, left)
+        };
+        for class in [CLASS, CLASS, CLASS + 8] {
+            assert_eq!(keep(class), (true, vec![]));
+        }
+        assert_eq!(keep(CLASS), (true, vec![CLASS + 8]), "the largest part leaves first");
+        assert_eq!(keep(CLASS + 8), (true, vec![CLASS]));
+        assert_eq!(keep(CLASS + 16), (false, vec![]), "a block above the limit");
+        assert_eq!(keep(CLASS), (true, vec![CLASS + 8]), "a size makes no room for itself");
+        assert_eq!(cache.bytes, 3 * block_bytes(CLASS));
+        // SAFETY: blocks of the cache, without references.
+        cache.free.into_iter().flatten().for_each(|block| unsafe { release(block) });
+    }
 }
