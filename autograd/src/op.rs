@@ -124,7 +124,23 @@ impl Op {
     }
 
     /// Says that the derivatives added so far are elementwise: an element of the gradient depends on the
-    /// element of `g` at its place alone. Forward mode then calls them with tangents.
+    /// element of `g` at its place alone. Forward mode then calls them with tangents, which takes one call in
+    /// place of a derivative of the derivative.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::autograd::{Kept, Op, functional};
+    /// /// `x²`, with its own derivative.
+    /// fn squared(x: &Tensor) -> Result<Tensor> {
+    ///     let (y, kept) = (x.value().mul(x.value())?, Kept::input(x));
+    ///     let op = Op::new("squared", y).input(x, move |g, cx| g.mul(kept.get(cx))?.mul(2.0));
+    ///     Ok(op.by_element().output())
+    /// }
+    /// let (x, v) = (Tensor::new([1.0, 3.0])?, Tensor::new([1.0, 0.5])?);
+    /// let (_, along) = functional::jvp(|x| squared(&x[0]), &[&x], &[&v])?;
+    /// assert_eq!(along.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[must_use]
     pub fn by_element(mut self) -> Op {
         for edge in &mut self.edges {

@@ -155,8 +155,8 @@ fn digit(key: i64, at: usize) -> usize {
 }
 
 /// Sorts pairs in the order of their places by their keys: digit by digit, the lowest first, without those that
-/// all keys have in common. Integers are often small, and many digits of an `f32` as `f64` are zeros. Each task
-/// has the places of its own pairs, in the order of the tasks, so that threads do not meet.
+/// all keys have in common. Integers are often small, and many digits of an `f32` as `f64` are zeros. Each
+/// task has the places of its own pairs, in the order of the tasks, so that threads do not meet.
 fn sort_by_digits(pairs: &mut Pairs) {
     let n = pairs.len();
     let tasks = n.div_ceil(TASK);
@@ -184,7 +184,7 @@ fn sort_by_digits(pairs: &mut Pairs) {
             each_part(&mut counts, 1, &|task, counts| {
                 for pair in &pairs[part(task)] {
                     let place = &mut counts[0][digit(pair.0, at)];
-                    // SAFETY: a task's places of a digit begin where those of the tasks before it end, so that
+                    // SAFETY: a task's places of a digit begin where those of the tasks before it end, so
                     // each place is used once.
                     let room = unsafe { places.part(*place..*place + 1) };
                     room[0].write(*pair);

@@ -305,17 +305,16 @@ pub(crate) mod kernels {
                     "x.gather(&index.unsqueeze({dim})?, {})?, one element for each position of the index",
                     in_rust(x, dim)
                 )),
-                1 => error.with_repair({
+                1 => {
                     let dim = in_rust(x, dim);
-                    match op.trim_end_matches('_') {
-                        "scatter_add" => format!("x.index_add(&index, &source, {dim})?, for whole slices"),
-                        "scatter" => format!("x.index_copy(&index, &source, {dim})?, for whole slices"),
-                        "scatter_reduce" => {
-                            format!("x.index_reduce(&index, &source, {dim}, reduce)?, for whole slices")
-                        }
-                        _ => format!("x.index_select(&index, {dim})?, for whole slices"),
-                    }
-                }),
+                    let call = match op.trim_end_matches('_') {
+                        "scatter_add" => format!("index_add(&index, &source, {dim})"),
+                        "scatter" => format!("index_copy(&index, &source, {dim})"),
+                        "scatter_reduce" => format!("index_reduce(&index, &source, {dim}, reduce)"),
+                        _ => format!("index_select(&index, {dim})"),
+                    };
+                    error.with_repair(format!("x.{call}?, for whole slices"))
+                }
                 _ => error,
             });
         }

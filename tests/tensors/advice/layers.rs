@@ -267,6 +267,15 @@ fn models(advice: &mut Advice) -> Result<()> {
         model.unfreeze("**")?;
         assert!(model.parameters()[0].requires_grad())
     });
+    let model = Sequential::new().then(Linear::new(3, 2)?).then(Gelu::new());
+    let x = Tensor::ones([3])?;
+    let loss = |x: &Tensor| model.forward(x)?.mul(100.0)?.sin();
+    follow!(advice, nn::gradcheck_module(&model, || loss(&x)) => {
+        model.to(DType::F64)?;
+        let x = x.to(DType::F64)?;
+        nn::gradcheck_module(&model, || loss(&x))?;
+        assert_eq!(model.parameters().len(), 2)
+    });
     let model = Linear::new(3, 2)?;
     parametrize::lora(&model, "weight", 1, 1.0)?;
     follow!(advice, parametrize::lora(&model, "weight", 1, 1.0) => { parametrize::remove(&model, "weight")?; assert_eq!(model.parameters().len(), 2) });

@@ -239,6 +239,30 @@ fn positions(advice: &mut Advice) -> Result<()> {
         let init = &zeros;
         assert_eq!(x.fold("time", init.to(DType::F32)?, |state, x| state.add(&x))?.dtype(), DType::F32)
     });
+    follow!(advice, x.fold("time", init.clone(), |state, x| state.add(x.to(DType::F64)?)) => {
+        let sum = x.fold("time", init.clone(), |state, x| {
+            let state = state.add(x.to(DType::F64)?)?;
+            let state = state.to(DType::F32)?;
+            Ok(state)
+        })?;
+        assert_eq!(sum.to_vec::<f32>()?, [4., 4.])
+    });
+    let pairs = Tensor::ones([("N", 2), ("C", 3)])?;
+    follow!(advice, x.fold("time", pairs.clone(), |state, _| state.t()) => {
+        let kept = x.fold("time", pairs.clone(), |state, _| state.t()?.align_to(["N", "C"]))?;
+        let state = &kept;
+        assert_eq!(state.align_to(["N", "C"])?.sizes(), [2, 3])
+    });
+    let unnamed = Tensor::zeros([2])?;
+    follow!(advice, x.fold("time", unnamed.clone(), |state, x| state.add(&x)) => {
+        let init = &unnamed;
+        let sum = x.fold("time", init.refine_names(["N"])?, |state, x| state.add(&x))?;
+        assert_eq!(*sum.names(), ["N"])
+    });
+    let (edges, to) = (Tensor::ones([("feature", 3), ("edge", 2)])?, Tensor::new([0, 1])?.rename(["edge"])?);
+    follow!(advice, edges.segment_sum(&to, "feature", ("node", 2)) => {
+        assert_eq!(edges.segment_sum(&to, "edge", ("node", 2))?.sizes(), [3, 2])
+    });
     follow!(advice, scan(&x, "time", init.clone(), |carry, x| Ok((carry, x.rename(["time"])?))) => {
         let (_, scanned) = scan(&x, "time", init.clone(), |carry, x| {
             let y = x.rename(["time"])?;

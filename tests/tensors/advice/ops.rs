@@ -179,6 +179,17 @@ fn dtypes(advice: &mut Advice) -> Result<()> {
     follow!(advice, x.sub(&y) => { assert_eq!(x.logical_not()?.to_vec::<bool>()?, [true, false]) }
         { assert_eq!(x.logical_xor(&y)?.to_vec::<bool>()?, [false, false]) }
         { assert_eq!(x.to(DType::I64)?.sub(&y.to(DType::I64)?)?.to_vec::<i64>()?, [0, 0]) });
+    follow!(advice, x.rsub(&y) => { let other = &y; assert_eq!(x.logical_xor(other)?.to_vec::<bool>()?, [false, false]) });
+    let counted_by = |fweights: &Tensor| floats.cov_with(0, CovOptions::new().fweights(fweights));
+    let weighted_by = |aweights: &Tensor| floats.cov_with(0, CovOptions::new().aweights(aweights));
+    follow!(advice, counted_by(&floats.ceil()?) => {
+        let fweights = floats.ceil()?;
+        assert_eq!(counted_by(&fweights.to(DType::I64)?)?.item::<f32>()?, 0.75)
+    });
+    follow!(advice, weighted_by(&ints) => {
+        let aweights = &ints;
+        assert!(weighted_by(&aweights.to(DType::F32)?)?.item::<f32>()? > 0.0)
+    });
     follow!(advice, floats.bitwise_and(&floats) => { let x = &floats; assert_eq!(x.to(DType::I64)?.bitwise_and(&ints)?.numel(), 2) });
     follow!(advice, ints.bitwise_and(&floats) => {
         let (x, y) = (&ints, &floats);
@@ -352,6 +363,11 @@ fn indices(advice: &mut Advice) -> Result<()> {
 fn values(advice: &mut Advice) -> Result<()> {
     let x = counted([2, 3])?;
     follow!(advice, x.quantile(95.0, 0) => { let q = 0.95; assert_eq!(x.quantile(q, 0)?.sizes(), [3]) });
+    let weights = Tensor::new([1.0, -1.0])?;
+    follow!(advice, weights.multinomial(1, 0) => {
+        let (x, dim) = (&weights, 0);
+        assert_eq!(x.softmax(dim)?.multinomial(1, 0)?.sizes(), [1])
+    });
     follow!(advice, x.byte()?.random_(0..1000) => { let mut x = x.byte()?; assert_eq!(x.random_(0..=255)?.numel(), 6) });
     names::strict(|| {
         let (x, y) = (Tensor::ones([("N", 2), ("in", 3)])?, Tensor::ones([2, 3])?);

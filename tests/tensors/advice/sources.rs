@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 const GIVING: [&str; 3] = [".with_repair(", "refused(", "wrong_order("];
 
 /// Repairs of failures of the system, which no program can provoke, and repairs in Python.
-const BY_THE_SYSTEM: [&str; 4] = [
+const BY_THE_SYSTEM: [&str; 5] = [
     ".workers(2)",
     "if let Err(error) = log.scalar(..) { .. } to train on without it",
     "torch.save(torch.load(path, weights_only=True), path) # in Python",
+    "torch.save(model.state_dict(), path) # in Python",
     "torch.save(program.state_dict(), path) # in Python",
 ];
 
@@ -29,7 +30,8 @@ pub(super) fn not_followed(printed: &[String]) -> Vec<String> {
             for (at, giving) in
                 GIVING.iter().flat_map(|giving| text.match_indices(giving).map(move |(at, _)| (at, giving)))
             {
-                let is_other = text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+                let is_other = giving.starts_with(char::is_alphabetic)
+                    && text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
                 // The errors of optimizers are given their repairs by functions.
                 if is_other || text[..at].ends_with("fn ") || krate != "optim" && *giving != GIVING[0] {
                     continue;

@@ -62,8 +62,8 @@ struct SharedCache {
 }
 
 impl SharedCache {
-    /// Whether a block is kept, and the blocks that leave: if it would exceed the limit, those of other sizes make
-    /// room, which a program may no longer use, from the size with the most bytes on.
+    /// Whether a block is kept, and the blocks that leave: if it would exceed the limit, those of other sizes
+    /// make room, which a program may no longer use, from the size with the most bytes on.
     fn keep(&mut self, block: NonNull<Header>, class: usize, limit: usize) -> (bool, Vec<NonNull<Header>>) {
         let (bytes, mut others) = (block_bytes(class), Vec::new());
         while self.bytes + bytes > limit {
