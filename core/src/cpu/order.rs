@@ -143,38 +143,40 @@ pub(crate) fn sort(keys: &[i64], descending: bool, pairs: &mut Pairs) {
 
 /// From this length on, sorting by digits takes less time than comparing.
 const BY_DIGITS: usize = 1 << 11;
-/// The number of digits of a key.
-const DIGITS: usize = size_of::<i64>();
-/// The number of values of a digit, which is a byte.
-const VALUES: usize = 256;
+/// The most bits of a digit. A pass over pairs writes to as many places as a digit has values.
+const BITS: u32 = 8;
 
-/// The digit of a key, so that digits have the order of keys: the first bit of a negative number is 1.
-#[inline(always)]
-fn digit(key: i64, at: usize) -> usize {
-    ((key ^ i64::MIN) >> (8 * at)) as usize % VALUES
-}
-
-/// Sorts pairs in the order of their places by their keys: digit by digit, the lowest first, without those that
-/// all keys have in common. Integers are often small, and many digits of an `f32` as `f64` are zeros. Each
-/// task has the places of its own pairs, in the order of the tasks, so that threads do not meet.
+/// Sorts pairs in the order of their places by their keys: digit by digit, the lowest first. Digits are taken
+/// from the bits that distances from the least key have: integers are often near each other, and the last bits
+/// of an `f32` as `f64` are zeros. Each task has the places of its own pairs, in the order of the tasks, so
+/// that threads do not meet.
 fn sort_by_digits(pairs: &mut Pairs) {
     let n = pairs.len();
     let tasks = n.div_ceil(TASK);
     let part = |task: usize| task * TASK..n.min((task + 1) * TASK);
-    let mut differences = vec![0; tasks];
-    each_part(&mut differences, 1, &|task, found| {
-        found[0] = pairs[part(task)].iter().fold(0, |all, pair| all | (pair.0 ^ pairs[0].0));
+    let (mut least, mut spread) = (vec![i64::MAX; tasks], vec![0; tasks]);
+    each_part(&mut least, 1, &|task, least| {
+        pairs[part(task)].iter().for_each(|(key, _)| least[0] = least[0].min(*key));
     });
-    let differences = differences.into_iter().fold(0, |all, part| all | part);
-    let (mut sorted, mut counts) = (PASS.take(), vec![[0; VALUES]; tasks]);
-    for at in (0..DIGITS).filter(|at| differences >> (8 * at) & 0xff != 0) {
+    let least = least.into_iter().fold(i64::MAX, i64::min);
+    let above = |key: i64| key.wrapping_sub(least) as u64; // a distance can be too large for an `i64`
+    each_part(&mut spread, 1, &|task, spread| {
+        pairs[part(task)].iter().for_each(|(key, _)| spread[0] |= above(*key));
+    });
+    let spread = spread.into_iter().fold(0, |all, part| all | part);
+    let (first, bits) = (spread.trailing_zeros(), u64::BITS - spread.leading_zeros());
+    let passes = bits.saturating_sub(first).div_ceil(BITS);
+    let width = bits.saturating_sub(first).div_ceil(passes.max(1));
+    let (mut sorted, mut counts) = (PASS.take(), vec![[0; 1 << BITS]; tasks]);
+    for pass in 0..passes {
+        let digit = |key: i64| (above(key) >> (first + pass * width)) as usize & ((1 << width) - 1);
         each_part(&mut counts, 1, &|task, counts| {
-            counts[0] = [0; VALUES];
-            pairs[part(task)].iter().for_each(|(key, _)| counts[0][digit(*key, at)] += 1);
+            counts[0].fill(0);
+            pairs[part(task)].iter().for_each(|(key, _)| counts[0][digit(*key)] += 1);
         });
         // The place of the first pair with each digit of each task, then of the next.
         let mut before = 0;
-        for value in 0..VALUES {
+        for value in 0..1 << width {
             for counts in counts.iter_mut() {
                 (before, counts[value]) = (before + counts[value], before);
             }
@@ -183,7 +185,7 @@ fn sort_by_digits(pairs: &mut Pairs) {
             let places = DisjointParts::new(&mut *room);
             each_part(&mut counts, 1, &|task, counts| {
                 for pair in &pairs[part(task)] {
-                    let place = &mut counts[0][digit(pair.0, at)];
+                    let place = &mut counts[0][digit(pair.0)];
                     // SAFETY: a task's places of a digit begin where those of the tasks before it end, so
                     // each place is used once.
                     let room = unsafe { places.part(*place..*place + 1) };
@@ -287,7 +289,7 @@ mod tests {
         let bits = |i: usize| (i as i64).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64);
         for (narrow, n) in [(0, BY_DIGITS + 7), (20, 3 * TASK + 1), (56, BY_DIGITS), (63, 2 * TASK)] {
             for descending in [false, true] {
-                let keys: Vec<i64> = (0..n).map(|i| bits(i) >> narrow).collect();
+                let keys: Vec<i64> = (0..n).map(|i| bits(i) >> narrow << (narrow / 3)).collect();
                 let (mut found, mut expected) = (Pairs::new(), Pairs::new());
                 sort(&keys, descending, &mut found);
                 pairs(&keys, descending, &mut expected);
@@ -295,6 +297,10 @@ mod tests {
                 assert_eq!(found, expected, "{narrow} {descending}");
             }
         }
+        let mut same: Pairs = (0..BY_DIGITS).map(|place| (7, place)).collect();
+        let expected = same.clone();
+        sort_by_digits(&mut same);
+        assert_eq!(same, expected);
     }
 
     #[test]
