@@ -14,20 +14,23 @@ pub(super) struct Header {
     pub(super) class: usize,
 }
 
-/// The size class for `data` bytes. There are four classes for each power of two, so at most a quarter of a
-/// block is unused. Data whose size is a power of two, which is common, wastes nothing, because the header
-/// is added on top. A block of class `c` has `block_bytes(c)` bytes in total.
+/// The number of size classes between a power of two and the next. With more of them less memory is wasted,
+/// and a block serves fewer sizes again.
+const STEPS: usize = 8;
+
+/// The size class for `data` bytes. At most an eighth of a large block is unused. Data whose size is a power
+/// of two, which is common, wastes nothing, because the header is added on top. A block of class `c` has
+/// `block_bytes(c)` bytes in total.
 pub(super) const fn class_of(data: usize) -> usize {
     let total = (if data < HEADER { HEADER } else { data }).next_multiple_of(HEADER);
     let exponent = (usize::BITS - 1 - (total - 1).leading_zeros()) as usize; // 2^e < total <= 2^(e+1)
-    let quarter = (1usize << exponent) / 4;
-    let step = (total - (1 << exponent)).div_ceil(quarter); // 1..=4
-    exponent * 4 + step
+    let step = (total - (1 << exponent)).div_ceil((1 << exponent) / STEPS); // from 1 to STEPS
+    exponent * STEPS + step
 }
 
 pub(super) fn block_bytes(class: usize) -> usize {
-    let (exponent, step) = ((class - 1) / 4, (class - 1) % 4 + 1);
-    ((1usize << exponent) + step * ((1usize << exponent) / 4)).next_multiple_of(HEADER) + HEADER
+    let (exponent, step) = ((class - 1) / STEPS, (class - 1) % STEPS + 1);
+    ((1usize << exponent) + step * ((1usize << exponent) / STEPS)).next_multiple_of(HEADER) + HEADER
 }
 
 fn layout(class: usize) -> Layout {
@@ -37,7 +40,7 @@ fn layout(class: usize) -> Layout {
     Layout::from_size_align(bytes, align).expect("a size class is smaller than half the address space")
 }
 
-pub(super) const CLASSES: usize = usize::BITS as usize * 4;
+pub(super) const CLASSES: usize = usize::BITS as usize * STEPS;
 
 /// Returns a block to the system.
 ///
@@ -80,7 +83,7 @@ mod tests {
         for bytes in (0..5000).chain((1..40).flat_map(|e| [(1usize << e) - 1, 1 << e, (1 << e) + 1])) {
             let class = class_of(bytes);
             assert!(block_bytes(class) >= bytes + HEADER, "{bytes}");
-            assert!(block_bytes(class) <= (bytes.max(64) + HEADER) * 5 / 4 + HEADER, "{bytes}");
+            assert!(block_bytes(class) <= (bytes.max(64) + HEADER) * (STEPS + 1) / STEPS + HEADER, "{bytes}");
         }
         for exponent in 6..40 {
             assert_eq!(block_bytes(class_of(1 << exponent)), (1 << exponent) + HEADER);

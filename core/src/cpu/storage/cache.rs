@@ -216,9 +216,9 @@ mod tests {
 
     #[test]
     fn blocks_of_other_sizes_make_room() {
-        const CLASS: usize = class_of(1 << 20);
+        let [small, large, huge] = [1 << 20, 4 << 20, 16 << 20].map(class_of);
         let mut cache = SharedCache { free: [const { Vec::new() }; CLASSES], bytes: 0 };
-        let limit = 2 * block_bytes(CLASS) + block_bytes(CLASS + 8);
+        let limit = 2 * block_bytes(small) + block_bytes(large);
         let mut keep = |class: usize| {
             let block = allocate(class, false).unwrap();
             let (kept, others) = cache.keep(block, class, limit);
@@ -228,14 +228,14 @@ mod tests {
             others.into_iter().chain((!kept).then_some(block)).for_each(|block| unsafe { release(block) });
             (kept, left)
         };
-        for class in [CLASS, CLASS, CLASS + 8] {
+        for class in [small, small, large] {
             assert_eq!(keep(class), (true, vec![]));
         }
-        assert_eq!(keep(CLASS), (true, vec![CLASS + 8]), "the largest part leaves first");
-        assert_eq!(keep(CLASS + 8), (true, vec![CLASS]));
-        assert_eq!(keep(CLASS + 16), (false, vec![]), "a block above the limit");
-        assert_eq!(keep(CLASS), (true, vec![CLASS + 8]), "a size makes no room for itself");
-        assert_eq!(cache.bytes, 3 * block_bytes(CLASS));
+        assert_eq!(keep(small), (true, vec![large]), "the largest part leaves first");
+        assert_eq!(keep(large), (true, vec![small]));
+        assert_eq!(keep(huge), (false, vec![]), "a block above the limit");
+        assert_eq!(keep(small), (true, vec![large]), "a size makes no room for itself");
+        assert_eq!(cache.bytes, 3 * block_bytes(small));
         // SAFETY: blocks of the cache, without references.
         cache.free.into_iter().flatten().for_each(|block| unsafe { release(block) });
     }
