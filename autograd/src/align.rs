@@ -5,7 +5,6 @@ use crate::op::Op;
 use crate::operators::AsTensor;
 use crate::tape::is_forward;
 use crate::tensor::Tensor;
-use crate::vmap::level_of;
 use namegrad_core::tensor::looked_behind;
 use namegrad_core::{NameList, NamedTensor, Result};
 use std::panic::Location;
@@ -107,7 +106,7 @@ impl Tensor {
     #[track_caller]
     fn aligned(&self, op: &'static str, value: NamedTensor) -> Result<Tensor> {
         let (from, to) = (self.names().clone(), value.names().clone());
-        if is_forward() && level_of(self.value()) > 0 {
+        if is_forward() && self.value().behind().is_some() {
             return self.aligned_slices(value);
         }
         crate::observe::starting(); // a view takes no time

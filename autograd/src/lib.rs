@@ -29,6 +29,8 @@ mod scan;
 pub mod autocast;
 pub mod chain;
 mod checkpoint;
+#[doc(hidden)]
+pub mod elsewhere;
 pub mod functional;
 mod fused;
 mod gradcheck;
@@ -72,6 +74,8 @@ pub use observe::{
 pub use observe::{InLayer, in_layer, starting};
 pub use op::{Joined, Kept, Op, Outputs};
 pub use operators::{AsTensor, Operand};
+#[doc(hidden)]
+pub use parameter::Blocks;
 pub use parameter::{Computed, Parameter};
 pub use scan::{ScanOptions, Tensors, fold, fold_with, scan, scan_with};
 #[doc(hidden)]

@@ -4,12 +4,12 @@
 use crate::places;
 use crate::tensor::Tensor;
 use namegrad_core::names::signature::{HasDims, Met, Signature};
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
+use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Result, Shape};
 use std::any::Any;
 use std::fmt;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, ThreadId};
 
 /// A shared leaf tensor. Clones are the same parameter, so two layers can share one.
@@ -45,6 +45,21 @@ struct ParameterCell {
     /// The thread that is updating the parameter.
     updating: Mutex<Option<ThreadId>>,
     updated: Condvar,
+    blocks: OnceLock<Blocks>,
+}
+
+/// Consecutive blocks along a dim of a parameter, each of which consists of as many equal parts as another dim
+/// has elements: queries, keys and values, which consist of heads. A model whose heads are on several processes
+/// divides each block.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    /// The dim of the parameter.
+    pub dim: usize,
+    /// The sizes of the blocks.
+    pub sizes: Vec<usize>,
+    /// The other dim.
+    pub of: (Name, usize),
 }
 
 /// The exclusive right to update a parameter, until it is dropped.
@@ -165,6 +180,7 @@ impl Parameter {
             computed: RwLock::new(None),
             updating: Mutex::new(None),
             updated: Condvar::new(),
+            blocks: OnceLock::new(),
         }))
     }
 
@@ -177,6 +193,9 @@ impl Parameter {
         }
         drop(own);
         let copy = Parameter::of(tensor);
+        if let Some(blocks) = self.blocks() {
+            copy.set_blocks(blocks.clone());
+        }
         if let Some(computed) = self.0.computed() {
             copy.set_computed(Some(computed.copied()));
         }
@@ -424,6 +443,18 @@ impl Parameter {
             *own = own.to(dtype)?;
             Ok(())
         })
+    }
+
+    /// The blocks that a dim consists of, if a layer has said so.
+    #[doc(hidden)]
+    pub fn blocks(&self) -> Option<&Blocks> {
+        self.0.blocks.get()
+    }
+
+    /// Says which blocks a dim consists of, once.
+    #[doc(hidden)]
+    pub fn set_blocks(&self, blocks: Blocks) {
+        let _ = self.0.blocks.set(blocks);
     }
 
     /// Whether both are the same parameter.

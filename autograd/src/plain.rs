@@ -126,7 +126,7 @@ pub enum Input<'a> {
 
 impl<'a> Input<'a> {
     /// The tensors that were passed.
-    pub(crate) fn tensors(&self) -> &[&'a Tensor] {
+    pub fn tensors(&self) -> &[&'a Tensor] {
         match self {
             Input::One(x) => std::slice::from_ref(x),
             Input::Optional(x) => x.as_slice(),

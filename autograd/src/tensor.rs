@@ -6,6 +6,7 @@ mod write;
 
 pub use self::grad::{grad, grad_with};
 
+use crate::elsewhere;
 use crate::tape::{Carried, Meta, is_grad_enabled};
 use crate::vmap::{all_slices, check_readable};
 #[cfg(doc)]
@@ -315,7 +316,7 @@ impl Tensor {
     #[track_caller]
     pub fn item<T: Number>(&self) -> Result<T> {
         check_readable("item", self)?;
-        self.parts.value.item()
+        elsewhere::numbers(self.value())?.item()
     }
 
     /// The element at these positions, one for each dim, as a number. A negative position counts from the
@@ -391,7 +392,7 @@ impl Tensor {
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         check_readable("to_vec", self)?;
-        self.parts.value.to_vec()
+        elsewhere::numbers(self.value())?.to_vec()
     }
 
     /// Whether gradients flow to or through this tensor.

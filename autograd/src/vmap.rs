@@ -12,6 +12,7 @@
 //! An op without a rule runs once for each slice. If `f` contains an op that is not of this library, `f` itself
 //! does.
 
+use crate::elsewhere;
 use crate::plain::Input;
 use crate::tape::{Save, inside, is_forward};
 use crate::tensor::Tensor;
@@ -22,6 +23,7 @@ use namegrad_core::{DType, Element, Error, ErrorKind, NamedTensor, Result, Shape
 use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
+use std::sync::Arc;
 
 /// All slices of a tensor.
 pub(crate) struct Batch {
@@ -224,11 +226,14 @@ fn rule_of(op: &str) -> Rule {
     }
 }
 
-/// A call of an op on batches.
-pub(crate) struct Call<'a> {
-    pub(crate) op: &'static str,
-    pub(crate) by_element: bool,
-    pub(crate) inputs: &'a [Input<'a>],
+/// A call of an op on tensors that stand for others.
+pub struct Call<'a> {
+    /// The name of the op.
+    pub op: &'static str,
+    /// Whether each element of the result depends on the elements of the inputs at the same place.
+    pub by_element: bool,
+    /// The inputs, some of which stand for others.
+    pub inputs: &'a [Input<'a>],
     /// The kernel on tensors of one slice, for the sizes, names and dtypes of the outputs; the outputs that
     /// only formulas see come last.
     pub(crate) of_slice: &'a dyn Fn() -> Result<Vec<NamedTensor>>,
@@ -286,9 +291,30 @@ impl Call<'_> {
     pub(crate) fn outputs(&self) -> Result<Option<Vec<NamedTensor>>> {
         let level = level_of_inputs(self.inputs);
         if level == 0 {
-            return Ok(None);
+            return elsewhere::outputs(self);
         }
         inside(level, || self.at(level)).map(Some)
+    }
+
+    /// The op on other tensors, with the outputs that only formulas see.
+    ///
+    /// # Errors
+    /// Those of the op.
+    pub fn on(&self, inputs: &[Input<'_>]) -> Result<Vec<Tensor>> {
+        (self.run)(inputs)
+    }
+
+    /// The kernel on the tensors that stand for others. It computes nothing if the op makes a view.
+    ///
+    /// # Errors
+    /// Those of the op.
+    pub fn on_stand_ins(&self) -> Result<Vec<NamedTensor>> {
+        looked_behind(|| (self.of_slice)()).0
+    }
+
+    /// The arguments that formulas see, as a tuple.
+    pub fn args(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.args.map(Save::save)
     }
 
     fn at(&self, level: u64) -> Result<Vec<NamedTensor>> {

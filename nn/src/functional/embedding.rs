@@ -1,7 +1,8 @@
 //! Rows of a table by index.
 
 use super::*;
-use namegrad_autograd::{Op, starting};
+use namegrad_autograd::plain::Input;
+use namegrad_autograd::{Op, elsewhere, starting};
 use namegrad_core::options::BincountOptions;
 
 /// The reduction by which [`embedding_bag`] combines the rows of a bag.
@@ -54,8 +55,8 @@ functional! { embedding;
         let table = BagCall::new(x, weight, padding_idx)?;
         let (index, _) = table.indices(x)?;
         let names = names_and(x, x.ndim(), weight.name(1))?;
-        let renormed = renormed(weight.value(), &index, max_norm, norm_type)?;
-        let rows = table.looked_up(&index, &renormed, scale_grad_by_freq)?;
+        let renormed = renormed(weight.value(), index.value(), max_norm, norm_type)?;
+        let rows = table.looked_up(&index, renormed, scale_grad_by_freq)?;
         let sizes = [x.sizes(), &weight.sizes()[1..]].concat();
         with_names(rows.reshape(sizes)?, &names)
     }
@@ -76,7 +77,7 @@ functional! { embedding;
     embedding_renorm (x, weight; max_norm: f64 or 1.0, norm_type: f64 = 2.0)
         on integers names of weight, weight: own constant => {
         let (index, _) = BagCall::new(x, weight, None)?.indices(x)?;
-        Ok(Tensor::constant(renormed(weight.value(), &index, Some(max_norm), norm_type)?))
+        Ok(Tensor::constant(renormed(weight.value(), index.value(), Some(max_norm), norm_type)?))
     }
     /// The sums, means or maxima of bags of rows of the weight.
     ///
@@ -141,8 +142,8 @@ functional! { embedding;
             }
         }
         let vector = |numbers: &[i64]| tensor_of(numbers, &[numbers.len()]);
-        let renormed = renormed(weight.value(), &all, max_norm, norm_type)?;
-        let (mut rows, bag_at) = (table.looked_up(vector(&kept)?.value(), &renormed, scale_grad_by_freq)?, vector(&bag_of)?);
+        let renormed = renormed(weight.value(), all.value(), max_norm, norm_type)?;
+        let (mut rows, bag_at) = (table.looked_up(&vector(&kept)?, renormed, scale_grad_by_freq)?, vector(&bag_of)?);
         if let Some(factors) = per_sample_weights {
             let factors = factors.rename(None).reshape([-1])?;
             rows = rows.mul(&factors.index_select(vector(&places)?, 0).unsqueeze(1)?)?;
@@ -184,8 +185,8 @@ impl BagCall<'_> {
     }
 
     /// The indices as a vector and as numbers, checked.
-    fn indices(&self, x: &Tensor) -> Result<(NamedTensor, Vec<i64>)> {
-        let flat = x.value().rename(None)?.to(DType::I64)?.reshape([-1])?;
+    fn indices(&self, x: &Tensor) -> Result<(Tensor, Vec<i64>)> {
+        let flat = x.rename(None).to(DType::I64)?.reshape([-1])?;
         let numbers = flat.to_vec::<i64>()?;
         let rows = self.weight.sizes()[0];
         let Some(at) = numbers.iter().position(|index| !(0..rows as i64).contains(index)) else {
@@ -197,11 +198,16 @@ impl BagCall<'_> {
         Err(fault(ErrorKind::Index, message))
     }
     /// The rows of `values` at `index`, with the gradient of the rows of `weight`.
-    fn looked_up(&self, index: &NamedTensor, values: &NamedTensor, by_freq: bool) -> Result<Tensor> {
+    fn looked_up(&self, index: &Tensor, values: NamedTensor, by_freq: bool) -> Result<Tensor> {
         starting();
-        let rows = values.rename(None)?.index_select(index, 0)?;
-        let (index, padding, count) = (Tensor::constant(index.clone()), self.padding, self.weight.sizes()[0]);
+        let values = Tensor::constant(values.rename(None)?);
+        let rows = || values.value().index_select(index.value(), 0).map(|rows| vec![rows]);
+        let run =
+            |inputs: &[Input<'_>]| Ok(vec![inputs[0].tensors()[0].index_select(inputs[1].tensors()[0], 0)?]);
+        let rows = elsewhere::values("embedding", &[Input::One(&values), Input::One(index)], &rows, &run)?;
+        let (index, padding, count) = (index.clone(), self.padding, self.weight.sizes()[0]);
         let gradient = move |g: &Tensor| of_weight(g, &index, count, padding, by_freq);
+        let rows = rows.into_iter().next().expect("an op with one output");
         Ok(Op::new("embedding", rows).input(self.weight, move |g, _| gradient(g)).output())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::functional::dropout::probability;
+use namegrad_autograd::Blocks;
 
 impl MultiheadAttentionBuilder {
     /// Builds the layer.
@@ -61,7 +62,7 @@ impl MultiheadAttentionConfig {
         if let Some(bias) = out_proj.bias() {
             crate::init::constant_(bias, 0.0)?;
         }
-        Ok(MultiheadAttention {
+        let layer = MultiheadAttention {
             in_proj_weight: if merged { xavier(qkv, embed)? } else { None },
             q_proj_weight,
             k_proj_weight,
@@ -74,6 +75,33 @@ impl MultiheadAttentionConfig {
             config: self,
             training: Training::new(),
             path: ModulePath::new(),
-        })
+        };
+        layer.say_blocks();
+        Ok(layer)
+    }
+}
+
+impl MultiheadAttention {
+    /// Says in the parameters which dims consist of heads.
+    fn say_blocks(&self) {
+        let (own, of_keys) = (self.config.embed.1, self.config.of_keys());
+        let Some(name) = self.config.heads.0 else { return };
+        let qkv = [own, of_keys, of_keys];
+        let (weight, [q, k, v]) =
+            (&self.in_proj_weight, [&self.q_proj_weight, &self.k_proj_weight, &self.v_proj_weight]);
+        let all: [(Option<&Parameter>, usize, &[usize]); 8] = [
+            (weight.as_ref(), 0, &qkv),
+            (self.in_proj_bias.as_ref(), 0, &qkv),
+            (q.as_ref(), 0, &qkv[..1]),
+            (k.as_ref(), 0, &qkv[1..2]),
+            (v.as_ref(), 0, &qkv[2..]),
+            (self.bias_k.as_ref(), 2, &qkv[1..2]),
+            (self.bias_v.as_ref(), 2, &qkv[2..]),
+            (Some(self.out_proj.weight()), 1, &qkv[..1]),
+        ];
+        for (parameter, dim, sizes) in all {
+            let blocks = Blocks { dim, sizes: copied(sizes), of: (name, self.config.kv_heads) };
+            parameter.into_iter().for_each(|parameter| parameter.set_blocks(blocks.clone()));
+        }
     }
 }
