@@ -62,7 +62,7 @@ pub use gradcheck::{
     gradgradcheck, gradgradcheck_with,
 };
 pub use graph::{Graph, GraphNode};
-pub use hooks::HookHandle;
+pub use hooks::{HookHandle, register_backward_end_hook};
 #[doc(hidden)]
 pub use line::{Called, called_here};
 use namegrad_core::list;

@@ -14,6 +14,7 @@ use super::nan::{self, Anomaly};
 use super::{
     Cx, Edge, Joint, Meta, Origin, OutputGradients, Route, State, is_anomalous, is_infinite_checked,
 };
+use crate::hooks::end_hooks;
 use crate::line::line_of;
 use crate::observe::{Section, SectionKind, section, section_of};
 use crate::tensor::Tensor;
@@ -170,6 +171,8 @@ fn walk_from(
         return Err(nan::in_forward(op, born.id, born.origin).at(at));
     }
     let nan_before = anomaly && roots.iter().any(|root| root.2);
+    let ends = if matches!(goal, Goal::Leaves) { end_hooks() } else { Vec::new() };
+    let early = (options.early || !ends.is_empty()) && !anomaly;
     let useful = match goal {
         Goal::Leaves => None,
         Goal::Inputs(inputs) => Some(leading_to(&starts, inputs)),
@@ -190,7 +193,7 @@ fn walk_from(
         goal,
         found,
         leaves: Vec::new(),
-        early: if options.early && !anomaly { last_uses(&starts) } else { Vec::new() },
+        early: if early { last_uses(&starts) } else { Vec::new() },
     };
     let is_early = !walk.early.is_empty();
     set_grad_enabled(options.create_graph, || {
@@ -208,6 +211,9 @@ fn walk_from(
             return Err(Error::new(ErrorKind::Autograd, op, message).at(at).with_repair(FORWARD_TOO));
         }
         walk.store(options.named)?;
+        for end in ends {
+            end()?;
+        }
         Ok(walk.found)
     })
 }
