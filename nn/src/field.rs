@@ -5,7 +5,7 @@ use crate::dims::Named;
 use crate::dims::sequences::Seq;
 use crate::parametrize::Parametrized;
 use crate::places::AnyModule;
-use crate::{Buffer, ModuleFields, ModulePath, Training};
+use crate::{Buffer, ModuleFields, ModulePath, Synchronized, Training};
 use namegrad_autograd::Parameter;
 use namegrad_core::args::{Extents, Factors, Windows};
 use std::any::Any;
@@ -15,7 +15,7 @@ use std::fmt;
 /// A type that can be a field of a [`Module`](crate::Module): a parameter, a buffer, a flag, another module,
 /// a list of these, or plain data.
 ///
-/// Every module is a field. So are [`Parameter`], [`Buffer`], [`Training`],
+/// Every module is a field. So are [`Parameter`], [`Buffer`], [`Training`], [`Synchronized`],
 /// [`ModulePath`](crate::ModulePath), numbers, strings, [`DType`](namegrad_core::DType), dims, their names,
 /// sizes and shapes, and `Option`, `Vec`, arrays and `BTreeMap<String, _>` of fields. For a field of another
 /// type, use `#[module(skip)]` or implement this trait.
@@ -92,6 +92,8 @@ pub enum Entry<'a> {
     Buffer(&'a Buffer),
     /// The flag for training or evaluation mode.
     Training(&'a Training),
+    /// How a batch normalization adds up sums over processes.
+    Synchronized(&'a Synchronized),
     /// A module, given by its [description](ModuleFields::describe). Its parts follow, with longer paths.
     Module(&'a dyn fmt::Display),
     /// A parameter that is [computed](crate::parametrize) from others, which follow.

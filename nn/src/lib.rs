@@ -193,4 +193,4 @@ pub use namegrad_nn_derive::dims;
 pub use state::{LoadOptions, LoadReport, StateDict};
 pub use summary::{LayerSummary, Summary};
 pub use trace::Running;
-pub use training::{ModulePath, Training};
+pub use training::{ModulePath, Synchronized, Training};

@@ -1,5 +1,5 @@
-//! Facts that a model tells its layers: whether they are being trained ([`Training`]), and their paths
-//! ([`ModulePath`]).
+//! Facts that a model tells its layers: whether they are being trained ([`Training`]), whether other processes
+//! have parts of their batch ([`Synchronized`]), and their paths ([`ModulePath`]).
 
 use crate::layers::within;
 use crate::{Entry, Field, Layer, Running, Visitor, trace};
@@ -77,6 +77,59 @@ impl Clone for Training {
 impl Field for Training {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         visitor.entry(Entry::Training(self));
+    }
+}
+
+/// A sum over processes, with a derivative.
+type SumOverProcesses = Arc<dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync>;
+
+/// How a batch normalization adds up sums over a batch that is divided among processes. By default, it
+/// does not: each process has the statistics of its own part. Libraries for several processes find it as
+/// [`Entry::Synchronized`] and set it.
+///
+/// ```
+/// use namegrad::nn::Entry;
+/// use namegrad::prelude::*;
+/// let norm = BatchNorm::new(("C", 3))?;
+/// norm.entries(&mut |_, entry| {
+///     if let Entry::Synchronized(sums) = entry {
+///         sums.set(Some(|sum: &Tensor| sum.mul(2.0))); // as if another process had the same part
+///     }
+/// });
+/// let y = norm.forward(&Tensor::randn([("N", 4), ("C", 3)])?)?;
+/// assert!(y.mean("N")?.abs()?.amax(..)?.item::<f64>()? < 1e-5);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Synchronized(Arc<RwLock<Option<SumOverProcesses>>>);
+
+impl Synchronized {
+    /// Sums over this process alone.
+    pub fn new() -> Synchronized {
+        Synchronized::default()
+    }
+
+    /// Sets the function from a sum over this process to that over all, or removes it.
+    pub fn set(&self, sum: Option<impl Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static>) {
+        let sum = sum.map(|sum| -> SumOverProcesses { Arc::new(sum) });
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = sum;
+    }
+
+    /// The function, if there is one.
+    pub fn get(&self) -> Option<SumOverProcesses> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl std::fmt::Debug for Synchronized {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Synchronized").field(&self.get().is_some()).finish()
+    }
+}
+
+impl Field for Synchronized {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.entry(Entry::Synchronized(self));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Batch and instance normalization: norms over channels that can have running statistics.
 
 use super::*;
+use crate::Synchronized;
 use namegrad_autograd::switched;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,6 +26,7 @@ pub struct ChannelNorm<const OF_INSTANCES: bool> {
     /// The dims over which an instance is normalized.
     dims: Dims,
     training: Training,
+    synchronized: Synchronized,
     path: ModulePath,
 }
 
@@ -213,6 +215,7 @@ impl<const OF_INSTANCES: bool> ChannelNorm<OF_INSTANCES> {
             config,
             dims,
             training: Training::new(),
+            synchronized: Synchronized::new(),
             path: ModulePath::new(),
         })
     }
@@ -229,6 +232,14 @@ impl<const OF_INSTANCES: bool> ChannelNorm<OF_INSTANCES> {
             let dim = finder.place(x, self.config.dim, Some(1))?;
             let (weight, bias) = (read(&self.weight)?, read(&self.bias)?);
             let (training, eps) = (self.training.get(), self.config.eps);
+            if !OF_INSTANCES
+                && training
+                && let Some(sum) = self.synchronized.get()
+            {
+                let y = self.over_processes(x, dim, [weight.as_deref(), bias.as_deref()], &*sum)?;
+                running.gives(&y);
+                return Ok(y);
+            }
             let [running_mean, running_var] = [&self.running_mean, &self.running_var].map(|statistic| {
                 let fixed = statistic.as_ref().filter(|_| !training)?;
                 Some(Cow::Owned(fixed.tensor()))
@@ -253,6 +264,40 @@ impl<const OF_INSTANCES: bool> ChannelNorm<OF_INSTANCES> {
             running.gives(&y); // not the statistics
             Ok(y)
         })
+    }
+
+    /// The output for the part `x` of a batch that is divided among processes, with the statistics of the whole
+    /// batch. As in one process, the variance is a sum of squared distances from the mean.
+    fn over_processes(
+        &self,
+        x: &Tensor,
+        dim: usize,
+        [weight, bias]: [Option<&Tensor>; 2],
+        sum: &dyn Fn(&Tensor) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        let names = x.names().clone();
+        let last = x.rename(None)?.movedim(dim, -1)?; // [.., channels]
+        let channels = x.sizes()[dim];
+        let wide = last.reshape([x.numel() / channels.max(1), channels])?;
+        let wide = if x.dtype() == DType::F64 { wide } else { wide.to(DType::F32)? };
+        let count = Tensor::full([1], wide.sizes()[0] as f64)?.to(wide.dtype())?;
+        let total = sum(&Tensor::cat([wide.sum(0)?, count], 0)?)?;
+        let count = total.narrow(0, channels, 1)?.detach();
+        let mean = total.narrow(0, 0, channels)?.div(&count)?;
+        let centered = wide.sub(&mean)?;
+        let squares = sum(&centered.square()?.sum(0)?)?;
+        let mut y = centered.mul(squares.div(&count)?.add(self.config.eps)?.rsqrt()?)?;
+        if let Some(weight) = weight {
+            y = y.mul(weight.rename(None)?)?;
+        }
+        if let Some(bias) = bias {
+            y = y.add(bias.rename(None)?)?;
+        }
+        if count.item::<f64>()? > 0.0 {
+            self.update(&mean.detach(), &squares.detach().div(count.sub(1.0)?)?)?;
+        }
+        let y = y.to(x.dtype())?.reshape(last.sizes())?.movedim(-1, dim)?;
+        y.rename(names.is_named().then_some(names))
     }
 
     /// Moves the running statistics toward those of a batch, which it counts. Without a momentum, they are
