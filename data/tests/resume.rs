@@ -2,7 +2,7 @@
 //! does not read the samples before them.
 
 use namegrad::data::sampler::{Bucketed, Distributed, Epoch, InOrder, Random, SubsetRandom, Weighted};
-use namegrad::data::{Dataset, Loader, LoaderState, Sampler, Stream};
+use namegrad::data::{Dataset, Loader, LoaderState, Sampler, Samples, Stream};
 use namegrad::prelude::*;
 use std::sync::{Arc, Mutex};
 
@@ -252,4 +252,46 @@ fn a_state_asks_the_sampler_once_for_each_epoch() -> Result<()> {
     assert_eq!((resumed.iter().count(), resumed.iter().count()), (0, 6));
     assert_eq!(*asked.lock().unwrap(), [0, 1, 2, 0, 1, 2]);
     Ok(())
+}
+
+#[test]
+fn a_run_resumes_on_another_number_of_processes() {
+    let loader = |rank, world| {
+        let sampler = Distributed::new(Random::new(), rank, world).unwrap();
+        let data = Samples::new((0..24).collect::<Vec<i64>>());
+        Loader::builder(data).batch_size(8 / world).sampler(sampler).seed(3).build().unwrap()
+    };
+    let whole = |world: usize, state: Option<&LoaderState>| {
+        let mut seen: Vec<i64> = (0..world)
+            .flat_map(|rank| {
+                let loader = loader(rank, world);
+                if let Some(state) = state {
+                    loader.load_state_dict(state).unwrap();
+                }
+                loader.iter().next().unwrap().unwrap().to_vec::<i64>().unwrap()
+            })
+            .collect();
+        seen.sort_unstable();
+        seen
+    };
+    let after_a_batch = |rank| {
+        let loader = loader(rank, 2);
+        let mut batches = loader.iter();
+        batches.next().unwrap().unwrap();
+        loader.state_dict().unwrap()
+    };
+    let state = after_a_batch(1);
+    assert_eq!(state, after_a_batch(0));
+    let second = whole(2, Some(&state));
+    assert_ne!(second, whole(2, None));
+    for world in [1, 4, 8] {
+        assert_eq!(whole(world, Some(&state)), second, "on {world} processes");
+    }
+    let other = Loader::builder(Samples::new((0..24).collect::<Vec<i64>>()))
+        .batch_size(3)
+        .sampler(Distributed::new(Random::new(), 0, 4).unwrap())
+        .build()
+        .unwrap();
+    let error = other.load_state_dict(&state).unwrap_err();
+    assert!(error.message().contains("batch_size"), "{error}");
 }

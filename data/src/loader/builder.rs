@@ -50,6 +50,13 @@ pub(crate) struct LoaderSettings {
     pub(super) pads: Arc<[(Name, Scalar)]>,
 }
 
+impl LoaderSettings {
+    /// The number of samples in the batches of all processes.
+    pub(super) fn whole_batch(&self) -> usize {
+        self.batch_size.saturating_mul(self.sampler.processes())
+    }
+}
+
 impl fmt::Debug for LoaderSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")

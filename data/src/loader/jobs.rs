@@ -1,14 +1,15 @@
 //! The batches of an epoch as jobs, which are made in order and run in any thread.
 
 use super::builder::LoaderSettings;
-use crate::Dataset;
 use crate::collate::{Collate, Collation};
 use crate::random::derived;
 use crate::sampler::Epoch;
 use crate::stream::{Stream, Thunk, Thunks};
+use crate::{Dataset, Sampler};
 use namegrad_autograd::{autocast, enable_grad};
 use namegrad_core::random::Generator;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -222,10 +223,18 @@ struct EpochOrder {
 }
 
 impl EpochOrder {
-    fn checksum(&self) -> u64 {
+    /// A checksum of the order on all processes.
+    fn checksum(&self, sampler: &dyn Sampler) -> Result<u64> {
+        if let Some(known) = self.checksum.get() {
+            return Ok(*known);
+        }
+        let whole = match sampler.processes() {
+            1 => Cow::Borrowed(&self.indices),
+            _ => Cow::Owned(sampler.whole(&self.epoch)?),
+        };
         // FNV-1a over the indices.
         let step = |sum: u64, index: &usize| (sum ^ *index as u64).wrapping_mul(0x0000_0100_0000_01b3);
-        *self.checksum.get_or_init(|| self.indices.iter().fold(0xcbf2_9ce4_8422_2325, step))
+        Ok(*self.checksum.get_or_init(|| whole.iter().fold(0xcbf2_9ce4_8422_2325, step)))
     }
 }
 
@@ -326,7 +335,9 @@ impl<D: Dataset + 'static, B: Send + 'static> Jobs<B> for Indexed<D, B> {
     }
 
     fn fingerprint(&self, run: &EpochRun) -> Result<Option<u64>> {
-        Ok(Some(self.order(run)?.checksum()))
+        let order = self.order(run)?;
+        run.guarded(Stage::EpochOrder, || "the sampler".into(), || order.checksum(&*run.settings.sampler))
+            .map(Some)
     }
 }
 

@@ -270,7 +270,7 @@ impl<B: Send + 'static> Loader<B> {
         let (seed, epoch, batches) = self.position().state();
         let order =
             self.jobs.fingerprint(&self.run(seed, epoch, 0, caller)).map_err(|error| error.at(caller))?;
-        let LoaderSettings { batch_size, drop_last, .. } = self.settings;
+        let (batch_size, drop_last) = (self.settings.whole_batch(), self.settings.drop_last);
         Ok(LoaderState { epoch, batches, seed, samples: self.jobs.samples(), batch_size, drop_last, order })
     }
 
@@ -285,7 +285,7 @@ impl<B: Send + 'static> Loader<B> {
     pub fn load_state_dict(&self, state: &LoaderState) -> Result<()> {
         let caller = Location::caller();
         let run = self.run(state.seed, state.epoch, 0, caller);
-        let LoaderSettings { batch_size, drop_last, .. } = self.settings;
+        let (batch_size, drop_last) = (self.settings.whole_batch(), self.settings.drop_last);
         let own =
             LoaderState { samples: self.jobs.samples(), batch_size, drop_last, order: None, ..state.clone() };
         let check = || -> Result<()> {

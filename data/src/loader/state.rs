@@ -21,7 +21,7 @@ pub struct LoaderState {
     pub seed: u64,
     /// The number of samples of the data set, if it is known.
     pub samples: Option<usize>,
-    /// The number of samples in a batch.
+    /// The number of samples in a batch, of all processes together.
     pub batch_size: usize,
     /// Whether a last batch that is not full is dropped.
     pub drop_last: bool,

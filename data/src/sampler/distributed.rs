@@ -7,7 +7,9 @@ use namegrad_core::Result;
 /// All parts have the same length, as in PyTorch's `DistributedSampler`: by default, the epoch is extended
 /// with its first samples.
 ///
-/// All processes need loaders with the same seed.
+/// All processes need loaders with the same seed. Their loaders have the same state, which the loader of any
+/// process resumes from. It also resumes on another number of processes, if all of them together have batches
+/// of the same size.
 ///
 /// # Examples
 /// ```
@@ -70,5 +72,13 @@ impl<S: Sampler> Sampler for Distributed<S> {
 
     fn count(&self, epoch: &Epoch) -> Result<usize> {
         self.part(self.of.count(epoch)?)
+    }
+
+    fn whole(&self, epoch: &Epoch) -> Result<Vec<usize>> {
+        self.of.whole(epoch)
+    }
+
+    fn processes(&self) -> usize {
+        self.world * self.of.processes()
     }
 }

@@ -42,6 +42,21 @@ pub trait Sampler: Send + Sync {
     fn count(&self, epoch: &Epoch) -> Result<usize> {
         self.indices(epoch).map(|indices| indices.len())
     }
+
+    /// The indices of an epoch on all [`processes`](Self::processes), by which a resumed loader knows the
+    /// sampler: those of this process, unless it has a part of them.
+    ///
+    /// # Errors
+    /// Same as [`indices`](Self::indices).
+    fn whole(&self, epoch: &Epoch) -> Result<Vec<usize>> {
+        self.indices(epoch)
+    }
+
+    /// The number of processes that share an epoch. The batch size in the state of a loader is that of all
+    /// together, so a run resumes on another number of processes with the same batches.
+    fn processes(&self) -> usize {
+        1
+    }
 }
 
 /// An epoch, as a sampler sees it: everything that its order depends on.
