@@ -1,6 +1,8 @@
 //! Code that the examples share: [`flags`] has the command line and the exit code, [`digits`] the embedded
-//! data set, and [`training`] the model and the loop of the classifiers. [`diagram`] draws a tape.
+//! data set, [`cnn`] a convolutional network, and [`training`] a small model and the loop of the classifiers.
+//! [`diagram`] draws a tape.
 
+pub mod cnn;
 pub mod diagram;
 pub mod digits;
 pub mod flags;

@@ -1,0 +1,171 @@
+//! Ranks that fail, or call different functions: all end, with one error.
+
+use crate::{Outcome, Program, models, output_of};
+use namegrad::core::DType;
+use namegrad::prelude::*;
+use namegrad_dist::{Group, Reduction};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+const SEVERAL: &[usize] = &[2, 4];
+
+pub(crate) const PROGRAMS: &[Program] = &[
+    Program {
+        name: "different-names",
+        ranks: SEVERAL,
+        run: |group| {
+            let x = Tensor::ones([("N", 2), (if group.rank() == 1 { "K" } else { "C" }, 3)])?;
+            group.all_reduce(&x, Reduction::Sum)?;
+            Ok(())
+        },
+        error: Some("rank 1: all_reduce(Sum) of [N=2, K=3] float32 at tests/ranks/failures.rs"),
+    },
+    Program {
+        name: "different-sizes",
+        ranks: SEVERAL,
+        run: |group| {
+            group.all_gather(&Tensor::ones([("N", 2), ("C", 3 + group.rank() % 2)])?, "N")?;
+            Ok(())
+        },
+        error: Some("the ranks differ"),
+    },
+    Program {
+        name: "different-dtypes",
+        ranks: SEVERAL,
+        run: |group| {
+            let dtype = if group.rank() == 0 { DType::F64 } else { DType::BF16 };
+            let x = Tensor::ones([("N", 2)])?.to(dtype)?;
+            group.start_broadcast(&x, 0)?.wait()?;
+            Ok(())
+        },
+        error: Some("rank 0: broadcast(rank 0) of [N=2] float64"),
+    },
+    Program {
+        name: "different-functions",
+        ranks: SEVERAL,
+        run: |group| {
+            let x = Tensor::ones([("N", 4)])?;
+            match group.rank() {
+                0 => group.reduce_scatter(&x, "N", Reduction::Sum)?,
+                _ => group.all_reduce(&x, Reduction::Mean)?,
+            };
+            Ok(())
+        },
+        error: Some("rank 0: reduce_scatter(dim 0, Sum) of [N=4] float32"),
+    },
+    Program {
+        name: "different-ends",
+        ranks: SEVERAL,
+        run: |group| {
+            for _ in 0..2 + group.rank() / (group.size() - 1) {
+                group.all_reduce(&Tensor::ones([2])?, Reduction::Sum)?;
+            }
+            Ok(())
+        },
+        error: Some("the end of the program"),
+    },
+    Program {
+        name: "an-error",
+        ranks: SEVERAL,
+        run: |group| match group.rank() {
+            1 => Err("the disk is full".into()),
+            _ => {
+                group.barrier()?;
+                Ok(())
+            }
+        },
+        error: Some("error: rank 1 of "),
+    },
+    Program {
+        name: "a-panic",
+        ranks: SEVERAL,
+        run: |group| match group.rank() {
+            1 => panic!("a bug"),
+            _ => {
+                group.barrier()?;
+                Ok(())
+            }
+        },
+        error: Some("panicked: a bug"),
+    },
+    Program {
+        name: "a-killed-rank",
+        ranks: SEVERAL,
+        run: |group| {
+            if group.rank() == 1 {
+                let own = std::process::id().to_string();
+                std::process::Command::new("kill").args(["-9", &own]).status()?;
+            }
+            group.barrier()?;
+            Ok(())
+        },
+        error: Some("process rank 1 "),
+    },
+    Program {
+        name: "a-rank-that-never-comes",
+        ranks: SEVERAL,
+        run: |group| match group.rank() {
+            1 => {
+                std::thread::sleep(Duration::from_secs(30));
+                Ok(())
+            }
+            _ => {
+                group.timeout(Duration::from_secs(1)).barrier()?;
+                Ok(())
+            }
+        },
+        error: Some("waited 1 s for the other ranks"),
+    },
+    Program { name: "bad-input", ranks: SEVERAL, run: bad_input, error: None },
+];
+
+fn bad_input(group: &Group) -> Outcome {
+    let x = Tensor::ones([("N", 2 * group.size() + 1)])?;
+    let error = group.reduce_scatter(&x, "N", Reduction::Sum).expect_err("no multiple");
+    assert_eq!(error.kind(), ErrorKind::Shape);
+    assert!(error.to_string().contains("dim 'N' of size"), "{error}");
+    let kinds = [
+        group.all_gather(&x, "C").expect_err("no dim").kind(),
+        group.broadcast(&x, group.size()).expect_err("no rank").kind(),
+        group.all_reduce(&x.to(DType::I32)?, Reduction::Mean).expect_err("no float").kind(),
+        group.all_reduce(&x.to(DType::Bool)?, Reduction::Sum).expect_err("no number").kind(),
+    ];
+    assert_eq!(kinds, [ErrorKind::NameNotFound, ErrorKind::Value, ErrorKind::DType, ErrorKind::DType]);
+    Ok(())
+}
+
+/// A run whose last rank is killed at a random step ends at once, and goes on from its last checkpoint to the
+/// same bits as a run that was not interrupted, or on another number of ranks.
+pub(crate) fn resumed_after_a_kill(ranks: usize) -> Result<(), String> {
+    let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").subsec_nanos();
+    let kill_at = (1 + nanos as usize / 1000 % models::STEPS).to_string();
+    let base = std::env::temp_dir().join(format!("namegrad-dist-{}-{ranks}", std::process::id()));
+    let [whole, broken] = ["whole", "broken"].map(|name| base.join(name).display().to_string());
+    let run_on = |ranks: usize, folder: &str, more: &[(&str, &str)]| {
+        let variables = [&[(models::FOLDER, folder)], more].concat();
+        output_of("resumable", ranks, &variables)
+    };
+    let run = |folder: &str, more: &[(&str, &str)]| run_on(ranks, folder, more);
+    let expect = |what: &str, holds: bool, text: &str| match holds {
+        true => Ok(()),
+        false => Err(format!("FAILED: {what}, killed at step {kill_at}\n{text}")),
+    };
+    let killed = run(&broken, &[(models::KILL_AT, &kill_at)])?;
+    let named = format!("process rank {} ", ranks - 1);
+    expect("the others end", !killed.succeeded && killed.text.contains(&named), &killed.text)?;
+    for (what, folder) in [("a whole run", &whole), ("a resumed run", &broken)] {
+        let output = run(folder, &[])?;
+        expect(what, output.succeeded, &output.text)?;
+    }
+    let end = |folder: &str| std::fs::read(Path::new(folder).join("end.safetensors")).unwrap_or_default();
+    expect("the same bits", !end(&whole).is_empty() && end(&whole) == end(&broken), "")?;
+    // Without its end, the whole run goes on from step 9 on another number of ranks.
+    let last = format!("step-{:08}.safetensors", models::STEPS);
+    for file in ["end.safetensors", &last] {
+        std::fs::remove_file(Path::new(&whole).join(file)).map_err(|error| error.to_string())?;
+    }
+    let output = run_on(6 - ranks, &whole, &[])?;
+    expect("another number of ranks", output.succeeded && !end(&whole).is_empty(), &output.text)?;
+    let _ = std::fs::remove_dir_all(base);
+    Ok(())
+}
