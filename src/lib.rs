@@ -159,7 +159,8 @@ pub mod options {
 /// * the modules `autograd`, `names`, `nn`, `optim` and `schedule`, for everything else in them:
 ///   `nn::init::zeros_`, `names::strict`.
 ///
-/// What two modules have is written with its module: `nn::Lambda` is a layer, `schedule::Lambda` a schedule.
+/// What two modules have is written with its module: `nn::Lambda` is a layer, `schedule::Lambda` a schedule, and
+/// `distributions::Exponential` a distribution, `schedule::Exponential` a schedule.
 /// Files and training runs, [`io`] and [`train`], are imported by their paths.
 pub mod prelude {
     #[cfg(not(feature = "linalg"))]
@@ -219,9 +220,8 @@ pub mod prelude {
     // Schedules.
     #[cfg(feature = "training")]
     pub use namegrad_optim::schedule::{
-        Chained, Constant, Cosine, CosineRestarts, Cyclic, Exponential, LinearRamp, MultiStep,
-        Multiplicative, OneCycle, Polynomial, ReduceOnPlateau, Schedule, Scheduler, Sequence, StepDecay,
-        SwaLr,
+        Chained, Constant, Cosine, CosineRestarts, Cyclic, LinearRamp, MultiStep, Multiplicative, OneCycle,
+        Polynomial, ReduceOnPlateau, Schedule, Scheduler, Sequence, StepDecay, SwaLr,
     };
     #[cfg(feature = "training")]
     pub use namegrad_optim::{

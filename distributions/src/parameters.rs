@@ -27,8 +27,9 @@ fn floats_or(
 ) -> Result<Vec<Tensor>> {
     let mut dtype = None;
     for (parameter, operand) in given {
-        let is_number = matches!(operand.either(), TensorOrNumber::Number(_));
         let own = operand.either().dtype()?;
+        let is_number = matches!(operand.either(), TensorOrNumber::Number(_))
+            || *parameter == "total_count" && !own.is_floating_point(); // counts can be integers
         if !is_number && !own.is_floating_point() {
             let message = format!("{parameter} must be floating-point, but its dtype is {own}");
             let repair = format!("{parameter}.to(DType::{:?})?", default_dtype());
@@ -81,7 +82,11 @@ pub(crate) fn unified(name: &'static str, parameters: &[&str], tensors: &[&Tenso
         Ok(spread) => Ok(spread),
         Err(error) => {
             let shapes = tensors.iter().map(|x| x.shape());
-            let error = error.of(name).with_operands(shapes).at(Location::caller());
+            // Names that do not meet say more than the sizes of their dims.
+            let ones =
+                tensors.iter().map(|x| Tensor::zeros(vec![1; x.ndim()])?.rename(Some(x.names().clone())));
+            let by_name = Tensor::broadcast_tensors(ones.collect::<Result<Vec<_>>>()?).err();
+            let error = by_name.unwrap_or(error).of(name).with_operands(shapes).at(Location::caller());
             Err(error.context(format_args!("{}: ", parameters.join(" and "))))
         }
     }

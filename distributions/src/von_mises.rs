@@ -42,18 +42,25 @@ impl VonMises {
         Ok(VonMises { loc, concentration, frame })
     }
 
-    /// `I₁(κ) / I₀(κ)`, the length of the mean of the unit vectors of angles.
-    #[track_caller]
-    fn length(&self) -> Result<Tensor> {
-        self.concentration.i1e()?.div(self.concentration.i0e()?)
-    }
-
     /// `log(2π I₀(κ)) - κ`.
     #[track_caller]
     fn log_height(&self) -> Result<Tensor> {
         self.concentration.i0e().log().add(TAU.ln())
     }
 }
+
+/// The coefficients of `1 - I₁(κ) / I₀(κ)` by powers of `1 / κ`, from the eighth to the first: the quotient of
+/// the series of NIST, *Digital Library of Mathematical Functions*, 10.40.1.
+const SERIES: [f64; 8] = [
+    375733.0 / 32768.0,
+    103.0 / 32.0,
+    1073.0 / 1024.0,
+    13.0 / 32.0,
+    25.0 / 128.0,
+    1.0 / 8.0,
+    1.0 / 8.0,
+    1.0 / 2.0,
+];
 
 impl Distribution for VonMises {
     fn frame(&self) -> &Frame {
@@ -80,9 +87,17 @@ impl Distribution for VonMises {
     fn mode(&self) -> Result<Tensor> {
         Ok(self.loc.clone())
     }
-    /// The circular variance, `1 - I₁(κ) / I₀(κ)`.
+    /// The circular variance, `1 - I₁(κ) / I₀(κ)`, in `f64`. Where `κ` is large, the difference would cancel, and
+    /// its asymptotic series is exact.
     fn variance(&self) -> Result<Tensor> {
-        self.length()?.neg().add(1.0)
+        let k = self.concentration.to(DType::F64)?;
+        let inverse = k.reciprocal()?;
+        let mut series = inverse.full_like(SERIES[0])?;
+        for coefficient in &SERIES[1..] {
+            series = series.mul(&inverse).add(*coefficient)?;
+        }
+        let direct = k.i1e()?.div(k.i0e()?)?.neg().add(1.0)?;
+        k.gt(200.0)?.choose(series.mul(&inverse)?, direct)?.to(self.frame.dtype())
     }
     fn entropy(&self) -> Result<Tensor> {
         // log(2π I₀) - κ I₁ / I₀

@@ -3,7 +3,7 @@
 
 use crate::call::{Answer, Call, IntoOutputs, Value, missing, unwritable};
 use namegrad::core::Shape;
-use namegrad::distributions::{Exponential, *};
+use namegrad::distributions::*;
 use namegrad::prelude::*;
 use serde_json::{Map, Value as Json, json};
 

@@ -408,9 +408,10 @@ fn the_prelude_has_every_layer_optimizer_and_schedule() -> Result<()> {
         .collect();
     // `Conv` of any number of dims is in the prelude for two dims, and others.
     let has = |name: &str| names.contains(&name) || names.contains(&&*format!("{name}2d"));
-    let missing: Vec<&&str> = all.iter().filter(|name| !has(name) && **name != "Lambda").collect();
+    let twice = ["Lambda", "Exponential"]; // layers and schedules, distributions and schedules
+    let missing: Vec<&&str> = all.iter().filter(|name| !has(name) && !twice.contains(name)).collect();
     assert!(missing.is_empty(), "not in the prelude: {missing:?}");
-    assert!(!names.contains(&"Lambda"), "a layer and a schedule");
+    assert!(!names.iter().any(|name| twice.contains(name)), "names that two modules have");
     let mut types: Vec<&str> =
         names.into_iter().filter(|name| name.starts_with(char::is_uppercase)).collect();
     types.sort();

@@ -628,7 +628,7 @@ fn schedules(net: Linear, batches: usize) -> Result<()> {
     Scheduler::new(Cosine::new(1000).warmup(100).start_factor(0.1), &mut optimizer)?;
     let sequence = Sequence::new(LinearRamp::new(100)).then(100, Cosine::new(1000));
     Scheduler::new(sequence, &mut optimizer)?;
-    let chained = Chained::new(Constant::new(10).factor(0.1)).with(Exponential::new(0.9));
+    let chained = Chained::new(Constant::new(10).factor(0.1)).with(schedule::Exponential::new(0.9));
     Scheduler::new(chained, &mut optimizer)?;
     Scheduler::new(OneCycle::new(0.1, 10 * batches), &mut optimizer)?;
     Scheduler::new(schedule::Lambda::new(|step| 0.95_f64.powf(step)), &mut optimizer)?;

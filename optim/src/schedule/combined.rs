@@ -171,7 +171,7 @@ impl Schedule for Chained {
 
     fn check(&self, groups: usize) -> Result<()> {
         ensure(!self.schedules.is_empty(), self.name(), || {
-            let repair = "Chained::new(LinearRamp::new(10)).with(Exponential::new(0.9))";
+            let repair = "Chained::new(LinearRamp::new(10)).with(schedule::Exponential::new(0.9))";
             ("expects at least one schedule to be chained, but got none", repair)
         })?;
         self.schedules.iter().try_for_each(|schedule| schedule.check(groups))

@@ -173,3 +173,22 @@ fn gamma_is_poisson() -> Result<()> {
     }
     Ok(())
 }
+
+/// `1 - I₁(κ) / I₀(κ)`, which cancels for large `κ`, beside mpmath.
+#[test]
+fn variances_of_concentrated_angles() -> Result<()> {
+    let cases = [
+        (0.5, 0.757500387419198),
+        (50.0, 0.010051032621502247),
+        (199.0, 0.002515735287617538),
+        (201.0, 0.00249067168573982),
+        (10000.0, 5.000125012501954e-05),
+        (100000000.0, 5.0000000125e-09),
+    ];
+    for (k, variance) in cases {
+        assert_close(VonMises::new(0.0, f64s(k))?.variance()?.item::<f64>()?, variance, 1e-13);
+        let single = VonMises::new(0.0, Tensor::new(k as f32)?)?.variance()?.item::<f64>()?;
+        assert_close(single, variance, 1e-6);
+    }
+    Ok(())
+}

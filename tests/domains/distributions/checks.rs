@@ -253,3 +253,26 @@ fn missing_formulas() -> Result<()> {
     assert_eq!(uneven.enumerate_support(None).unwrap_err().kind(), ErrorKind::Unsupported);
     Ok(())
 }
+
+#[test]
+fn counts_can_be_integers() -> Result<()> {
+    let of = Binomial::new(Tensor::new([2, 3])?, f64s([0.5, 0.25]))?;
+    assert_eq!((of.mean()?.dtype(), of.mean()?.to_vec::<f64>()?), (DType::F64, vec![1.0, 0.75]));
+    assert_eq!(NegativeBinomial::new(Tensor::new(2)?, 0.5)?.mean()?.item::<f64>()?, 2.0);
+    assert!(Binomial::new(2, Tensor::new([1])?).is_err());
+    Ok(())
+}
+
+/// Dims in another order are called by their names, whatever their sizes.
+#[test]
+fn batches_in_another_order() -> Result<()> {
+    let mixture = Categorical::new(Tensor::ones([("A", 2), ("B", 3), ("k", 4)])?, "k")?;
+    let normals = Normal::new(Tensor::zeros([("B", 3), ("A", 2), ("k", 4)])?, 1.0)?;
+    let error = MixtureSameFamily::new(mixture, normals).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NameMismatch, "{error}");
+    assert!(error.message().contains("'A'") || error.message().contains("'B'"), "{error}");
+    let error =
+        Normal::new(Tensor::zeros([("A", 2), ("B", 3)])?, Tensor::ones([("B", 3), ("A", 2)])?).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NameMismatch, "{error}");
+    Ok(())
+}

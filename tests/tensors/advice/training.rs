@@ -245,7 +245,7 @@ fn schedules(advice: &mut Advice) -> Result<()> {
         assert!(Scheduler::new(Sequence::new(Constant::new(10)).then(10, Cosine::new(100)), &mut sgd()?).is_ok())
     });
     follow!(advice, Scheduler::new(Chained::from_list(vec![]), &mut optimizer) => {
-        assert!(Scheduler::new(Chained::new(LinearRamp::new(10)).with(Exponential::new(0.9)), &mut sgd()?).is_ok())
+        assert!(Scheduler::new(Chained::new(LinearRamp::new(10)).with(schedule::Exponential::new(0.9)), &mut sgd()?).is_ok())
     });
     follow!(advice, Scheduler::new(Cosine::new(10).warmup(10).start_factor(f64::NAN), &mut optimizer) => {
         assert!(Scheduler::new(Cosine::new(1000).warmup(100).start_factor(0.1), &mut sgd()?).is_ok())
@@ -297,7 +297,7 @@ fn schedules(advice: &mut Advice) -> Result<()> {
         let step = 1.0;
         assert!(schedule.lr(step, 0.1, 0) < 0.1)
     });
-    let mut earlier = Scheduler::new(Exponential::new(0.5), &mut optimizer)?;
+    let mut earlier = Scheduler::new(schedule::Exponential::new(0.5), &mut optimizer)?;
     earlier.step_to(4.0, &mut optimizer)?;
     let state: SchedulerState = earlier.state_dict();
     let mut scheduler = Scheduler::new(StepDecay::new(3), &mut optimizer)?;
