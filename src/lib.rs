@@ -159,7 +159,7 @@ pub mod options {
 /// * the modules `autograd`, `names`, `nn`, `optim` and `schedule`, for everything else in them:
 ///   `nn::init::zeros_`, `names::strict`.
 ///
-/// What two modules have is written with its module: `nn::Lambda` is a layer, `schedule::Lambda` a schedule, and
+/// What two modules have is written with its module: `nn::Lambda` is a layer, `schedule::Lambda` a schedule,
 /// `distributions::Exponential` a distribution, `schedule::Exponential` a schedule.
 /// Files and training runs, [`io`] and [`train`], are imported by their paths.
 pub mod prelude {

@@ -21,6 +21,7 @@ pub use namegrad_core::ops::{ArgInfo, OpInfo, TensorInfo, TensorKind};
 
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_nn::FACTORIES;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -39,21 +40,24 @@ pub fn all() -> impl Iterator<Item = &'static Op> {
 }
 
 /// The op with this name; PyTorch's other names for it work too. For names that start with `nn.`, functions
-/// come first, because they can take more arguments than the method with the same name.
+/// come first, because they can take more arguments than the method with the same name. The factories, such as
+/// `zeros`, are found too, but are not among [`all`]: they take no tensors.
 ///
 /// # Errors
 /// [`ErrorKind::Value`] for an unknown name; the error suggests a similar one.
 #[track_caller]
 pub fn find(name: &str) -> Result<&'static Op> {
     static BY_NAME: LazyLock<HashMap<&'static str, &'static Op>> =
-        LazyLock::new(|| all().map(|op| (op.info.name, op)).collect());
-    let plain =
-        ["special.", "linalg.", "nn."].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
-    let own = ALIASES.iter().find(|(alias, _)| *alias == plain).map_or(plain, |(_, own)| own);
+        LazyLock::new(|| all().chain(FACTORIES.iter().copied()).map(|op| (op.info.name, op)).collect());
+    let plain = ["special.", "linalg.", "nn.", "torch."].iter().find_map(|prefix| name.strip_prefix(prefix));
+    let plain = plain.unwrap_or(name);
     // PyTorch's functions that copy what a view shows: here, nothing is written through a view.
-    let own = own.strip_suffix("_copy").filter(|_| !BY_NAME.contains_key(own)).unwrap_or(own);
+    let plain = plain.strip_suffix("_copy").filter(|_| !BY_NAME.contains_key(plain)).unwrap_or(plain);
+    let own = ALIASES.iter().find(|(alias, _)| *alias == plain).map_or(plain, |(_, own)| own);
     let known = BY_NAME.get(name).or_else(|| BY_NAME.get(own).filter(|_| !OTHERS.contains(&name)));
-    if let Some(op) = known.or_else(|| BY_NAME.get(format!("nn.{own}").as_str())) {
+    let of = |module: &str| BY_NAME.get(format!("{module}{own}").as_str());
+    let masked = || BY_NAME.get(own.strip_prefix("masked.").map(|own| format!("masked_{own}"))?.as_str());
+    if let Some(op) = known.or_else(|| of("nn.")).or_else(|| of("torch.")).or_else(masked) {
         return Ok(op);
     }
     #[cfg(not(feature = "fft"))]
@@ -85,7 +89,7 @@ pub fn call(name: &str, tensors: &[&Tensor], args: &[(&str, Given<'_>)]) -> Resu
 const OTHERS: [&str; 1] = ["nn.unfold"];
 
 /// PyTorch's other names for ops.
-const ALIASES: [(&str, &str); 45] = [
+const ALIASES: [(&str, &str); 47] = [
     ("absolute", "abs"),
     ("arccos", "acos"),
     ("arccosh", "acosh"),
@@ -111,6 +115,7 @@ const ALIASES: [(&str, &str); 45] = [
     ("greater_equal", "ge"),
     ("igamma", "gammainc"),
     ("igammac", "gammaincc"),
+    ("inverse", "inv"),
     ("less", "lt"),
     ("less_equal", "le"),
     ("mT", "mt"),
@@ -120,6 +125,7 @@ const ALIASES: [(&str, &str); 45] = [
     ("multiply", "mul"),
     ("mvlgamma", "multigammaln"),
     ("negative", "neg"),
+    ("pinverse", "pinv"),
     ("psi", "digamma"),
     ("row_stack", "vstack"),
     ("split_with_sizes", "split"),

@@ -1,5 +1,8 @@
 //! Factories of tensors, and [`TensorOptions`] to choose the dtype and to require a gradient.
 
+use crate::chain::*;
+use crate::operators::Operand;
+use crate::plain::TensorOrNumber;
 use crate::tensor::Tensor;
 use namegrad_core::args::NewNames;
 use namegrad_core::options::{TrilOptions, TriuOptions};
@@ -179,31 +182,60 @@ impl TensorOptions {
         self.finish("arange", NamedTensor::arange(start, end, step, self.dtype.unwrap_or(dtype))?)
     }
 
-    /// `steps` numbers evenly spaced from `start` to `end`, both included.
+    /// `steps` numbers evenly spaced from `start` to `end`, both included. The ends are numbers or tensors of
+    /// one number, to which gradients flow.
     ///
     /// # Errors
-    /// As [`zeros`](Self::zeros).
+    /// As [`zeros`](Self::zeros), and [`ErrorKind::Shape`] for a tensor of several numbers.
     #[track_caller]
-    pub fn linspace(&self, start: impl Into<Scalar>, end: impl Into<Scalar>, steps: usize) -> Result<Tensor> {
-        let (start, end) = (start.into().to_f64(), end.into().to_f64());
-        self.finish("linspace", NamedTensor::linspace(start, end, steps, self.float())?)
+    pub fn linspace(&self, start: impl Operand, end: impl Operand, steps: usize) -> Result<Tensor> {
+        self.spaced("linspace", start.either(), end.either(), steps)
+    }
+
+    #[track_caller]
+    fn spaced(
+        &self,
+        op: &'static str,
+        start: TensorOrNumber<'_>,
+        end: TensorOrNumber<'_>,
+        steps: usize,
+    ) -> Result<Tensor> {
+        let (start, end) = (start.tensor(DType::F64)?, end.tensor(DType::F64)?);
+        if start.numel() != 1 || end.numel() != 1 {
+            let message = "the ends must be single numbers";
+            return Err(Error::about(&[start.value(), end.value()], ErrorKind::Shape, op, message));
+        }
+        if start.is_followed() || end.is_followed() {
+            let shares = TensorOptions { requires_grad: false, ..self.clone() };
+            let shares = shares.finish(op, NamedTensor::linspace(0.0, 1.0, steps, self.float())?)?;
+            let [start, end] = [start, end].map(|x| x.reshape(()).to(self.float()));
+            return start?.lerp(&end?, &shares);
+        }
+        let (start, end) = (start.to(DType::F64).item::<f64>()?, end.to(DType::F64).item::<f64>()?);
+        self.finish(op, NamedTensor::linspace(start, end, steps, self.float())?)
     }
 
     /// `steps` powers of `base` whose exponents are at equal distances from `start` to `end`, both included.
+    /// The ends are as in [`linspace`](Self::linspace).
     ///
     /// # Errors
-    /// As [`zeros`](Self::zeros).
+    /// As [`linspace`](Self::linspace).
     #[track_caller]
     pub fn logspace(
         &self,
-        start: impl Into<Scalar>,
-        end: impl Into<Scalar>,
+        start: impl Operand,
+        end: impl Operand,
         steps: usize,
         base: f64,
     ) -> Result<Tensor> {
-        let exponents = NamedTensor::linspace(start.into().to_f64(), end.into().to_f64(), steps, DType::F64)?;
-        let base = NamedTensor::full([0usize; 0], base)?.to(DType::F64)?;
-        self.finish("logspace", base.pow(&exponents)?.to(self.float())?)
+        let exact = TensorOptions { dtype: Some(DType::F64), requires_grad: false, ..self.clone() };
+        let exponents = exact.spaced("logspace", start.either(), end.either(), steps)?;
+        let base = Tensor::constant(NamedTensor::full_as("logspace", (), base.into(), DType::F64)?);
+        let mut powers = base.pow(&exponents)?.to(self.float())?;
+        if self.requires_grad {
+            powers.requires_grad_(true)?;
+        }
+        Ok(powers)
     }
 
     /// A matrix with ones on the diagonal and zeros elsewhere.
@@ -297,7 +329,7 @@ impl Tensor {
     /// # Errors
     /// Same as [`TensorOptions::logspace`].
     #[track_caller]
-    pub fn logspace(start: impl Into<Scalar>, end: impl Into<Scalar>, steps: usize) -> Result<Tensor> {
+    pub fn logspace(start: impl Operand, end: impl Operand, steps: usize) -> Result<Tensor> {
         TensorOptions::new().logspace(start, end, steps, 10.0)
     }
 
@@ -381,7 +413,7 @@ impl Tensor {
     /// # Errors
     /// Same as [`TensorOptions::linspace`].
     #[track_caller]
-    pub fn linspace(start: impl Into<Scalar>, end: impl Into<Scalar>, steps: usize) -> Result<Tensor> {
+    pub fn linspace(start: impl Operand, end: impl Operand, steps: usize) -> Result<Tensor> {
         TensorOptions::new().linspace(start, end, steps)
     }
 

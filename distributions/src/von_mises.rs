@@ -49,8 +49,8 @@ impl VonMises {
     }
 }
 
-/// The coefficients of `1 - I₁(κ) / I₀(κ)` by powers of `1 / κ`, from the eighth to the first: the quotient of
-/// the series of NIST, *Digital Library of Mathematical Functions*, 10.40.1.
+/// The coefficients of `1 - I₁(κ) / I₀(κ)` by powers of `1 / κ`, from the eighth to the first: the
+/// quotient of the series of NIST, *Digital Library of Mathematical Functions*, 10.40.1.
 const SERIES: [f64; 8] = [
     375733.0 / 32768.0,
     103.0 / 32.0,
@@ -87,8 +87,8 @@ impl Distribution for VonMises {
     fn mode(&self) -> Result<Tensor> {
         Ok(self.loc.clone())
     }
-    /// The circular variance, `1 - I₁(κ) / I₀(κ)`, in `f64`. Where `κ` is large, the difference would cancel, and
-    /// its asymptotic series is exact.
+    /// The circular variance, `1 - I₁(κ) / I₀(κ)`, in `f64`. Where `κ` is large, the difference would
+    /// cancel, and its asymptotic series is exact.
     fn variance(&self) -> Result<Tensor> {
         let k = self.concentration.to(DType::F64)?;
         let inverse = k.reciprocal()?;

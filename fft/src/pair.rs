@@ -22,6 +22,14 @@ pub(crate) fn pair_dim(op: &'static str, x: &NamedTensor) -> Result<usize> {
 #[cold]
 #[track_caller]
 fn no_pair(op: &'static str, x: &NamedTensor) -> Error {
+    if let Some(dim) = Name::lookup(COMPLEX).and_then(|name| x.names().position(name)) {
+        let message = format!(
+            "the dim '{COMPLEX}' has the size {}, but a dim of (re, im) has the size 2: give it another name if \
+             it is something else",
+            x.sizes()[dim]
+        );
+        return Error::about(&[x], ErrorKind::Shape, op, message);
+    }
     let message = format!(
         "expected a complex tensor, whose dim of (re, im) has the size 2 and is called '{COMPLEX}' or is an \
          unnamed last dim, got {}",
@@ -138,10 +146,28 @@ fn found(dims: Dims, holds: Holds, op: &'static str, of: &[&NamedTensor]) -> Res
     };
     let is_all = dims.is_all();
     let dims = match pair {
-        Some(pair) => dims.look_up(op, &[&x.select(pair, 0)?])?,
+        Some(pair) => match dims.clone().look_up(op, &[&x.select(pair, 0)?]) {
+            Ok(found) => found,
+            Err(error) if error.kind() == ErrorKind::NameNotFound => {
+                return Err(of_pair(dims, op, x, pair).unwrap_or(error));
+            }
+            Err(error) => return Err(error),
+        },
         None => dims.look_up(op, &[x])?,
     };
     Ok(Found { pair, dims, is_all })
+}
+
+/// The error for dims among which is that of (re, im).
+#[cold]
+#[track_caller]
+fn of_pair(dims: Dims, op: &'static str, x: &NamedTensor, pair: usize) -> Option<Error> {
+    let name = x.name(pair)?;
+    if !dims.look_up(op, &[x]).ok()?.contains(&pair) {
+        return None;
+    }
+    let message = format!("'{name}' is the dim of (re, im), and the call takes other dims of {}", x.shape());
+    Some(Error::about(&[x], ErrorKind::NameNotFound, op, message))
 }
 
 impl<const HOLDS: usize> Argument for AxisOf<HOLDS> {

@@ -1,6 +1,7 @@
 //! Spectra of overlapping pieces of a signal, and back.
 
 use crate::common::*;
+use crate::complex::{imag, real};
 use crate::engine::Kind;
 use namegrad_nn::functional::options::PadOptions;
 use namegrad_nn::functional::{PadMode, pad_with};
@@ -11,7 +12,8 @@ functional! { stft of fft;
     /// `y[k, m] = Σ w[j] x[m hop + j] e^(-2πi jk / n)` for the pieces `m` of `n = n_fft` elements.
     ///
     /// * `hop_length` is the distance between pieces, by default `n_fft / 4`.
-    /// * `window` is `w`, with `win_length` numbers, by default `n_fft` ones. It is in the middle of a piece.
+    /// * `window` is `w`, with `win_length` numbers, by default `n_fft` ones. It is in the middle of a piece,
+    ///   and can be complex.
     /// * `center`: the piece `m` has the element `m hop` in its middle, for which the signal is extended by
     ///   `n_fft / 2` elements on both sides, by `pad_mode`. Otherwise it starts there.
     /// * `align_to_window`: without `center`, the *window* of piece `m` starts at `m hop`, not the piece.
@@ -22,7 +24,7 @@ functional! { stft of fft;
     /// # Shapes
     /// - `x`: any dims that include `dim`; without names one or two, as in PyTorch; complex if one is called
     ///   `complex`
-    /// - `window`: `[win_length]`
+    /// - `window`: `[win_length]`, or complex `[win_length, 2]`
     /// - result: complex, the dims of `x`, with the two dims `[frequency, time]` in place of `dim`
     ///
     /// # Errors
@@ -52,23 +54,37 @@ functional! { stft of fft;
         center: bool = true, pad_mode: PadMode = PadMode::Reflect, normalized: bool = false,
         onesided: Option<bool> = None, align_to_window: Option<bool> = None, name: NewName = None
     ) on floats names keeps, window: along dim => {
-        let pieces = Pieces::new(op, x, window, n_fft, hop_length, win_length)?;
+        let (window, turned) = match window {
+            Some(window) if window.ndim() == 2 => (Some(real(window)?), Some(imag(window)?)),
+            window => (window.cloned(), None),
+        };
+        let pieces = Pieces::new(op, x, window.as_ref(), n_fft, hop_length, win_length)?;
         if center && align_to_window.is_some() {
             return Err(Error::new(ErrorKind::Value, op, "`align_to_window` is for pieces without `center`"));
         }
         let (pair, dim) = (dim.pair, dim.dims[0]);
-        if pair.is_some() && onesided == Some(true) {
-            return Err(Error::new(ErrorKind::Value, op, "the spectrum of a complex signal has no one-sided form"));
+        if (pair.is_some() || turned.is_some()) && onesided == Some(true) {
+            let message = "the spectrum of a complex signal, or of a complex window, has no one-sided form";
+            return Err(Error::new(ErrorKind::Value, op, message));
         }
         let parts = match pair {
             Some(pair) => vec![x.select(pair, 0)?, x.select(pair, 1)?],
             None => vec![x.clone()],
         };
-        let mut spectra = Vec::with_capacity(2);
-        for part in &parts {
-            let part = if center { pieces.centered(part, dim, pad_mode)? } else { part.clone() };
-            spectra.push(pieces.cut(&part, dim, window, align_to_window == Some(true))?);
-        }
+        let cut = |window: Option<&Tensor>| -> Result<Vec<Tensor>> {
+            let each = parts.iter().map(|part| {
+                let part = if center { pieces.centered(part, dim, pad_mode)? } else { part.clone() };
+                pieces.cut(&part, dim, window, align_to_window == Some(true))
+            });
+            each.collect()
+        };
+        let spectra = match (&cut(window.as_ref())?[..], turned) {
+            (spectra, None) => spectra.to_vec(),
+            (by_re, Some(im)) => match (by_re, &cut(Some(&im))?[..]) {
+                ([re, turned_re], [im, turned_im]) => vec![re.sub(turned_im)?, im.add(turned_re)?],
+                (by_re, by_im) => [by_re, by_im].concat(),
+            },
+        };
         let norm = if normalized { Norm::Ortho } else { Norm::Backward };
         let how = Transformed { kind: Kind::Complex, direction: Direction::Forward, norm };
         let none = Points::default();
@@ -130,20 +146,20 @@ functional! { stft of fft;
             return Err(Error::new(ErrorKind::DimRange, op, "expected the two dims of frequencies and of pieces"));
         };
         if !x.has_names() && x.ndim() > 4 {
-            return Err(Error::about(&[x.value()], ErrorKind::Shape, op, "expected two or three dims beside that of (re, im)"));
+            return Err(Error::new(ErrorKind::Shape, op, "expected two or three dims beside that of (re, im)"));
         }
         // [.., time, frequency, (re, im)]
         let places = dim.places();
         let x = x.movedim([places[1], places[0], pair_dim(op, x.value())?], [-3, -2, -1])?;
         let (ndim, has) = (x.ndim(), x.sizes()[x.ndim() - 2]);
         if x.numel() == 0 {
-            return Err(Error::about(&[x.value()], ErrorKind::Value, op, "there are no pieces"));
+            return Err(Error::new(ErrorKind::Value, op, "there are no pieces"));
         }
         let onesided = onesided.unwrap_or(has != n_fft);
         let wanted = if onesided { n_fft / 2 + 1 } else { n_fft };
         if has != wanted {
             let message = format!("expected {wanted} frequencies for `n_fft` {n_fft}, got {has}");
-            return Err(Error::about(&[x.value()], ErrorKind::Shape, op, message));
+            return Err(Error::new(ErrorKind::Shape, op, message));
         }
         if onesided && return_complex {
             return Err(Error::new(ErrorKind::Value, op, "the one-sided spectrum is that of a real signal"));
@@ -187,13 +203,11 @@ impl Pieces {
         length: Option<usize>,
     ) -> Result<Pieces> {
         let pieces = Pieces { n, hop: hop.unwrap_or(n / 4), window: length.unwrap_or(n) };
-        let value = |message: String| Err(Error::about(&[x.value()], ErrorKind::Value, op, message));
+        let value = |message: String| Err(Error::new(ErrorKind::Value, op, message));
         if !matches!(x.dtype(), DType::F32 | DType::F64) {
             floats(op, x)?;
             let message = format!("expected a tensor of floats, got {}", x.dtype());
-            return Err(
-                Error::about(&[x.value()], ErrorKind::DType, op, message).with_repair("x.to(DType::F32)?")
-            );
+            return Err(Error::new(ErrorKind::DType, op, message).with_repair("x.to(DType::F32)?"));
         }
         if pieces.n == 0 {
             return value("`n_fft` must be at least 1, got 0".into());
@@ -210,7 +224,7 @@ impl Pieces {
             Some(window) if window.sizes() != [pieces.window] => {
                 let message =
                     format!("expected a window of sizes [{}], got {:?}", pieces.window, window.sizes());
-                Err(Error::about(&[x.value(), window.value()], ErrorKind::Shape, op, message))
+                Err(Error::new(ErrorKind::Shape, op, message))
             }
             _ => Ok(pieces),
         }
@@ -242,18 +256,18 @@ impl Pieces {
         const OP: &str = "fft.stft";
         if !x.has_names() && x.ndim() > 2 || x.ndim() == 0 {
             let message = "expected a signal with one dim or with two, or with names";
-            return Err(Error::about(&[x.value()], ErrorKind::Shape, OP, message));
+            return Err(Error::new(ErrorKind::Shape, OP, message));
         }
         if let Some((own, name)) = x.name(dim).zip(window.and_then(|window| window.name(0)))
             && own != name
         {
             let message = format!("the window is along '{name}', and the signal along '{own}'");
-            return Err(Error::about(&[x.value()], ErrorKind::NameMismatch, OP, message));
+            return Err(Error::new(ErrorKind::NameMismatch, OP, message));
         }
         let (size, has) = (x.sizes()[dim], if aligned { self.window } else { self.n });
         if size < has {
             let message = format!("pieces of {has} elements are longer than the signal of {size}");
-            return Err(Error::about(&[x.value()], ErrorKind::Value, OP, message));
+            return Err(Error::new(ErrorKind::Value, OP, message));
         }
         let more = self.n - self.window;
         let x = match aligned && more > 0 {
@@ -297,14 +311,14 @@ impl Pieces {
         let kept = end.min(size).saturating_sub(start);
         if kept == 0 {
             let message = "the signal has no elements: the pieces are too few or `length` is 0";
-            return Err(Error::about(&[y.value()], ErrorKind::Value, op, message));
+            return Err(Error::new(ErrorKind::Value, op, message));
         }
         let (sums, weights) = (sums.narrow(-1, start, kept)?, weights.narrow(0, start, kept)?);
         let least = weights.detach().abs().amin(..)?.item::<f64>()?;
         if least.is_nan() || least <= 1e-11 {
             let message = "an element of the signal is in no window that is not 0 there: choose windows that \
                            overlap more, or `center`";
-            return Err(Error::about(&[y.value()], ErrorKind::Value, op, message));
+            return Err(Error::new(ErrorKind::Value, op, message));
         }
         let mut signal = sums.div(weights)?;
         if end > size {

@@ -137,6 +137,15 @@ methods! { factor;
         let (factors, pivots, of, infos) = packed(x, dim)?;
         Ok((factors, pivots, of.infos(&infos)?))
     }
+    /// The factors of [`lu`](Self::lu) from those of [`lu_factor`](Self::lu_factor). The dims between the
+    /// factors are called `name`.
+    lu_unpack (x, pivots; dim: Matrix or .., name: NewName = None) -> (p, l, u) on floats names removes, pivots: free => {
+        let of = Matrices::of(x, dim)?;
+        let ([m, n], [rows, columns]) = (of.sizes, of.names);
+        let p = permutation(&of, pivots)?;
+        let [l, u] = unpacked(&of.x, m, n)?;
+        Ok((of.matrices(p, [rows, None])?, of.matrices(l, [None, name])?, of.matrices(u, [name, columns])?))
+    }
     /// The solution `y` of `a y = other` for the matrices `a` with the factors of
     /// [`lu_factor`](Self::lu_factor), or with `adjoint` of `aᵀ y = other`, or with `left` false of `y a =
     /// other`.
@@ -152,16 +161,8 @@ methods! { factor;
         let names = if left == adjoint { [of.names[1], of.names[0]] } else { of.names };
         let system = System::matrices(&of, other, names, !left)?;
         system.check_rows(of.sizes[0])?;
-        let pivots = &pivots.rename(None)?;
-        if pivots.sizes() != &of.x.sizes()[..of.x.ndim() - 1] {
-            let message = format!("expected pivots of sizes {:?}, got {:?}", &of.x.sizes()[..of.x.ndim() - 1], pivots.sizes());
-            return Err(fault(ErrorKind::Shape, message));
-        }
-        if pivots.dtype().is_floating_point() {
-            return Err(fault(ErrorKind::DType, format!("expected pivots of integers, got {}", pivots.dtype())));
-        }
-        let p = values::permutations(&pivots.value().to(DType::I32)?, of.sizes[0], x.dtype())?;
-        system.solution(unpacked_solved(&of.x, Tensor::constant(p), &system.b, adjoint == left)?)
+        let p = permutation(&of, pivots)?;
+        system.solution(unpacked_solved(&of.x, p, &system.b, adjoint == left)?)
     }
     /// The first columns of the product of Householder reflections `1 - tau v vᵀ`, whose vectors are the
     /// columns of `x`: the diagonal of `x` is taken to be 1, and what is above it to be 0.
@@ -245,6 +246,20 @@ fn unpacked(factors: &Tensor, m: usize, n: usize) -> Result<[Tensor; 2]> {
     let ones = TensorOptions::new().dtype(factors.dtype()).eye(m, k)?;
     let l = below(&factors.narrow(-1, 0, k)?)?.add(ones)?;
     Ok([l, factors.narrow(-2, 0, k).triu()?])
+}
+
+/// The permutation matrices for these pivots.
+fn permutation(of: &Matrices, pivots: &Tensor) -> Result<Tensor> {
+    let sizes = [of.batch_sizes(), &[of.sizes[0].min(of.sizes[1])]].concat();
+    if pivots.sizes() != sizes {
+        let message = format!("expected pivots of sizes {sizes:?}, got {:?}", pivots.sizes());
+        return Err(fault(ErrorKind::Shape, message));
+    }
+    if pivots.dtype().is_floating_point() {
+        return Err(fault(ErrorKind::DType, format!("expected pivots of integers, got {}", pivots.dtype())));
+    }
+    let pivots = pivots.value().rename(None)?.to(DType::I32)?;
+    values::permutations(&pivots, of.sizes[0], of.x.dtype()).map(Tensor::constant)
 }
 
 /// The solution of `p l u x = b`, or with `adjoint` of `(p l u)ᵀ x = b`.

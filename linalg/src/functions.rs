@@ -57,10 +57,8 @@ methods! { functions;
     /// # Ok::<(), Error>(())
     /// ```
     vander (x; n: Option<usize> = None, name: NewName = None) names keeps => {
-        let Some(last) = x.sizes().last() else {
-            return Err(fault(ErrorKind::Shape, "expected at least one dim, got 0"));
-        };
-        let count = n.unwrap_or(*last);
+        let x = &x.atleast_1d()?;
+        let count = n.unwrap_or(x.sizes()[x.ndim() - 1]);
         if count < 2 {
             return Err(fault(ErrorKind::Value, format!("the number of powers must be at least 2, got {count}")));
         }

@@ -53,9 +53,10 @@ methods! { svd;
         of.vectors(of.singular_values()?, name)
     }
     /// The pseudoinverse, or Moore-Penrose inverse: the inverse of what `x` does beside the singular values
-    /// that are at most `max(atol, rtol s)`, which count as 0; `s` is the largest one. `atol` is 0 if it is
-    /// not given, and `rtol` is `max(m, n)` times the distance from 1 to the next number of the dtype, or 0
-    /// beside an `atol`. With `hermitian`, `x` is symmetric, and only its lower triangle is read.
+    /// that are at most `max(atol, rtol s)`, which count as 0; `s` is the largest one. Both are a number, or a
+    /// tensor that broadcasts to the batch dims. `atol` is 0 if it is not given, and `rtol` is `max(m, n)`
+    /// times the distance from 1 to the next number of the dtype, or 0 beside an `atol`. With `hermitian`,
+    /// `x` is symmetric, and only its lower triangle is read.
     ///
     /// # Shapes
     /// - `x`: `[.., m, n]`
@@ -74,10 +75,10 @@ methods! { svd;
     /// assert_eq!(inverse.to_vec::<f32>()?, [1.0, 0.0, 0.0, 0.5, 0.0, 0.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    pinv (x; dim: Matrix or .., atol: Option<f64> = None, rtol: Option<f64> = None, hermitian: bool = false) on floats
-        names permutes => {
+    pinv (x; dim: Matrix or .., atol: Numbers = Numbers::default(), rtol: Numbers = Numbers::default(), hermitian: bool = false)
+        on floats names permutes => {
         let of = Matrices::of(x, dim)?.symmetric_if(hermitian)?;
-        let y = of.pseudoinverse(&of.decomposed(false)?, Tolerance { atol, rtol })?;
+        let y = of.pseudoinverse(&of.decomposed(false)?, Tolerance { atol: &atol, rtol: &rtol })?;
         let [rows, columns] = of.names;
         of.matrices(y, [columns, rows])
     }
@@ -117,10 +118,10 @@ methods! { svd;
     /// assert_eq!(x.matrix_rank(..)?.item::<i64>()?, 1);
     /// # Ok::<(), Error>(())
     /// ```
-    matrix_rank (x; dim: Matrix or .., atol: Option<f64> = None, rtol: Option<f64> = None, hermitian: bool = false)
+    matrix_rank (x; dim: Matrix or .., atol: Numbers = Numbers::default(), rtol: Numbers = Numbers::default(), hermitian: bool = false)
         on floats names removes constant => {
         let of = Matrices::of(x, dim)?.symmetric_if(hermitian)?;
-        of.numbers(of.ranks(&of.singular_values()?, Tolerance { atol, rtol })?)
+        of.numbers(of.ranks(&of.singular_values()?, Tolerance { atol: &atol, rtol: &rtol })?)
     }
     /// The condition number `|x| |x⁻¹|` in a norm of matrices. For the norms 2 and -2, `x` need not be
     /// square; for the others, that of a singular matrix is infinite.
@@ -214,18 +215,24 @@ impl namegrad_core::args::Immediate for MatrixNorm {
 
 /// Which singular values count as 0.
 #[derive(Clone, Copy)]
-struct Tolerance {
-    atol: Option<f64>,
-    rtol: Option<f64>,
+struct Tolerance<'a> {
+    atol: &'a Numbers,
+    rtol: &'a Numbers,
 }
 
-impl Tolerance {
+impl Tolerance<'_> {
     /// The bounds for singular values `s`, of which there is at least one: `[.., 1]`.
     fn of(self, of: &Matrices, s: &Tensor) -> Result<Tensor> {
         let epsilon = if s.dtype() == DType::F64 { f64::EPSILON } else { f32::EPSILON.into() };
-        let atol = self.atol.unwrap_or(0.0);
-        let own = if atol > 0.0 { 0.0 } else { epsilon * of.sizes[0].max(of.sizes[1]) as f64 };
-        s.amax(keep(-1)).mul(self.rtol.unwrap_or(own)).clamp_min(atol)
+        let own = epsilon * of.sizes[0].max(of.sizes[1]) as f64;
+        let atol = of.bounds("atol", self.atol, s)?;
+        let rtol = match (of.bounds("rtol", self.rtol, s)?, &atol) {
+            (Some(rtol), _) => rtol,
+            (None, Some(atol)) => atol.gt(0)?.choose(atol.zeros_like()?, atol.full_like(own)?)?,
+            (None, None) => s.new_full((), own)?,
+        };
+        let relative = s.amax(keep(-1)).mul(&rtol)?;
+        atol.map_or(Ok(relative.clone()), |atol| relative.maximum(&atol))
     }
 }
 
@@ -250,11 +257,32 @@ impl Matrices {
     }
 
     /// The numbers of singular values `s` that do not count as 0.
-    fn ranks(&self, s: &Tensor, tolerance: Tolerance) -> Result<Tensor> {
+    fn ranks(&self, s: &Tensor, tolerance: Tolerance<'_>) -> Result<Tensor> {
         match s.numel() {
             0 => TensorOptions::new().dtype(DType::I64).zeros(self.batch_sizes()),
             _ => s.gt(tolerance.of(self, s)?)?.sum(-1),
         }
+    }
+
+    /// A tolerance for each matrix, as a number or as `[.., 1]`, if there is one.
+    fn bounds(&self, which: &str, given: &Numbers, s: &Tensor) -> Result<Option<Tensor>> {
+        let batch = self.batch_sizes();
+        Ok(match given {
+            Numbers::One(number) => Some(s.new_full((), *number)?),
+            Numbers::List(list) if list.is_empty() => None,
+            Numbers::Tensors(tensors)
+                if tensors.len() == 1 && Tensor::broadcast_shapes(&[tensors[0].sizes(), batch])? == batch =>
+            {
+                let x = Tensor::constant(tensors[0].to(s.dtype())?);
+                // The names must be those of the batch dims.
+                x.add(self.numbers(s.new_zeros(batch)?)?)?;
+                Some(x.rename(None)?.unsqueeze(-1)?)
+            }
+            _ => {
+                let message = format!("`{which}` must be a number or a tensor that broadcasts to {batch:?}");
+                return Err(fault(ErrorKind::Shape, message));
+            }
+        })
     }
 
     /// The symmetric matrices with these lower triangles, or the matrices as they are.
@@ -273,7 +301,7 @@ impl Matrices {
     }
 
     /// The pseudoinverse, from the decomposition.
-    fn pseudoinverse(&self, parts: &[Tensor; 3], tolerance: Tolerance) -> Result<Tensor> {
+    fn pseudoinverse(&self, parts: &[Tensor; 3], tolerance: Tolerance<'_>) -> Result<Tensor> {
         let x = &self.x;
         if x.numel() == 0 {
             return x.mt(); // without elements
@@ -358,7 +386,8 @@ fn least_squares(
     let of = Matrices::of(x, dims)?;
     let system = System::of(&of, other, of.names, false)?;
     system.check_rows(of.sizes[0])?;
-    let tolerance = Tolerance { atol: None, rtol: rcond };
+    let rtol = rcond.map_or_else(Numbers::default, Numbers::One);
+    let tolerance = Tolerance { atol: &Numbers::default(), rtol: &rtol };
     let parts = of.decomposed(false)?;
     let y = of.pseudoinverse(&parts, tolerance)?.matmul(&system.b)?;
     let [_, s, _] = parts;

@@ -72,6 +72,8 @@ mod copy;
 #[doc(hidden)]
 pub mod derived;
 mod dims;
+#[allow(dead_code, unreachable_pub, reason = "the registry calls what is behind these functions")]
+mod factories;
 mod field;
 pub mod functional;
 pub mod init;
@@ -194,3 +196,7 @@ pub use state::{LoadOptions, LoadReport, StateDict};
 pub use summary::{LayerSummary, Summary};
 pub use trace::Running;
 pub use training::{ModulePath, Synchronized, Training};
+
+/// PyTorch's functions that make tensors, for calls by name.
+#[doc(hidden)]
+pub static FACTORIES: &[&namegrad_autograd::registry::Op] = factories::OPS;

@@ -33,8 +33,18 @@ fn out_of_place(op: &Op, c: &Call<'_>) -> Answer<Vec<Value>> {
         tensors.truncate(1);
         tensors.push(scaled);
     }
+    let mut arguments = arguments(op.info, c)?;
+    // A tensor in place of a number.
+    let takes = |arg: &&ops::ArgInfo| {
+        (arg.name == "start" || ["Numbers", "Sections"].contains(&arg.ty)) && !c.has(arg.name)
+    };
+    let list = op.info.tensors.iter().any(|tensor| tensor.kind == TensorKind::List);
+    let more = !list && tensors.len() > op.info.tensors.len();
+    if let Some(arg) = op.info.args.iter().find(takes).filter(|_| more) {
+        arguments.extend(tensors.pop().map(|x| (arg.name, Given::Tensor(x))));
+    }
     check_count(op.info, tensors.len())?;
-    let mut results = op.call(&tensors, &arguments(op.info, c)?)?;
+    let mut results = op.call(&tensors, &arguments)?;
     if values_alone(op.info, c) {
         results.truncate(1);
     }

@@ -109,12 +109,13 @@ impl<'a> Call<'a> {
         let positional = (0..inputs.len()).filter(|k| !by_keyword.contains(k)).collect();
         let beside = inputs.iter().map(Tensor::dtype).fold(DType::Bool, DType::promote);
         let inputs = inputs.into_iter().map(Some).collect();
+        let there = args.iter().find(|(key, value)| *key == "device" && *value == "cpu");
         Call {
             beside,
             args,
             inputs,
             positional,
-            read: RefCell::default(),
+            read: RefCell::new(there.into_iter().map(|(key, _)| key.as_str()).collect()),
             outs,
             after: Vec::new(),
             parameters: Vec::new(),

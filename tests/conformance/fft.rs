@@ -19,6 +19,7 @@ pub(crate) fn play(op: &str, c: &mut Call<'_>) -> Option<Answer<Vec<Value>>> {
         "hamming_window" => window(c, |c| {
             Ok(Window::GeneralCosine(vec![c.float_or("alpha", 0.54)?, c.float_or("beta", 0.46)?]))
         }),
+        _ if op.starts_with("signal.windows.") => signal(op, c),
         "kaiser_window" => window(c, |c| Ok(Window::Kaiser { beta: c.float_or("beta", 12.0)? })),
         _ => return None,
     };
@@ -41,6 +42,34 @@ fn window(c: &Call<'_>, of: fn(&Call<'_>) -> Answer<Window>) -> Answer<Tensor> {
     })
 }
 
+/// A window of `torch.signal.windows`, which is symmetric unless the call says otherwise.
+fn signal(op: &str, c: &Call<'_>) -> Answer<Tensor> {
+    let number = |key: &str, default: f64| c.float_or(key, default);
+    let window = match op.trim_start_matches("signal.windows.") {
+        "bartlett" => Window::Bartlett,
+        "blackman" => Window::Blackman,
+        "cosine" => Window::Cosine,
+        "exponential" => {
+            let center = if c.has("center") { Some(number("center", 0.0)?) } else { None };
+            Window::Exponential { center, tau: number("tau", 1.0)? }
+        }
+        "gaussian" => Window::Gaussian { std: number("std", 1.0)? },
+        "general_cosine" => {
+            let list = c.arg("a").and_then(serde_json::Value::as_array).into_iter().flatten();
+            Window::GeneralCosine(list.filter_map(serde_json::Value::as_f64).collect())
+        }
+        "general_hamming" => Window::GeneralHamming { alpha: number("alpha", 0.54)? },
+        "hamming" => Window::Hamming,
+        "hann" => Window::Hann,
+        "kaiser" => Window::Kaiser { beta: number("beta", 12.0)? },
+        "nuttall" => Window::Nuttall,
+        _ => return missing(op),
+    };
+    c.flag("requires_grad", false);
+    let (m, dtype) = (c.int("M")?, c.dtype("dtype")?.unwrap_or(DType::F32));
+    Ok(if c.flag("sym", true) { window.symmetric_as(m, dtype)? } else { window.periodic_as(m, dtype)? })
+}
+
 fn transform(op: &str, c: &Call<'_>) -> Answer<Tensor> {
     let name = if op.starts_with("fft.") { op.to_string() } else { format!("fft.{op}") };
     let Ok(row) = ops::find(&name) else { return missing(op) };
@@ -56,6 +85,9 @@ fn transform(op: &str, c: &Call<'_>) -> Answer<Tensor> {
         (false, true) => complex::from_real_with(x, complex::FromRealOptions::new().name("complex"))?,
         (false, false) => x.clone(),
     };
+    if op == "stft" {
+        c.flag("return_complex", true);
+    }
     let mut args: Vec<(&str, Given<'_>)> = Vec::new();
     for key in c.unread() {
         let Some(value) = c.arg(key) else { continue };

@@ -14,6 +14,7 @@ use namegrad::autograd::Index;
 use namegrad::core::args::{Extents, Windows};
 use namegrad::core::names::Renaming;
 use namegrad::core::{Argument, Dim, Name, NameArg, Scalar};
+use namegrad::ops::{self, Given};
 use namegrad::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -46,7 +47,10 @@ pub(crate) fn play(op: &str, c: &mut Call<'_>) -> Option<Answer<Vec<Value>>> {
     }
     let op = op.strip_prefix("special.").unwrap_or(op);
     let op = OTHER_NAMES.iter().find(|(other, _)| *other == op).map_or(op, |(_, own)| own);
-    if let Some(row) = different(op).or_else(|| written(op)) {
+    if op.starts_with("masked.") {
+        return Some(masked(op, c));
+    }
+    if let Some(row) = different(op).or_else(|| written(op)).or_else(|| create(op)) {
         return Some(row(c));
     }
     if op == "clamp_" {
@@ -55,7 +59,7 @@ pub(crate) fn play(op: &str, c: &mut Call<'_>) -> Option<Answer<Vec<Value>>> {
     if let Some(answer) = by_name::call(op, c) {
         return Some(answer);
     }
-    let tables = [naming, queries, create, others, properties, recurrent];
+    let tables = [naming, queries, others, properties, recurrent];
     tables.iter().find_map(|table| table(op)).map(|row| row(c))
 }
 
@@ -98,6 +102,9 @@ table! {
     "max" => |c| by_name::required(if c.count() == 2 { "maximum" } else { "max" }, c)?;
     "min" => |c| by_name::required(if c.count() == 2 { "minimum" } else { "min" }, c)?;
     "clamp" => |c| by_name::required(bounded(c)?, c)?;
+    "atleast_1d" => |c| c.xs()?.into_iter().map(Tensor::atleast_1d).collect::<Result<Vec<_>>>()?;
+    "atleast_2d" => |c| c.xs()?.into_iter().map(Tensor::atleast_2d).collect::<Result<Vec<_>>>()?;
+    "atleast_3d" => |c| c.xs()?.into_iter().map(Tensor::atleast_3d).collect::<Result<Vec<_>>>()?;
     "where" => |c| match (c.has("self"), c.has("other")) {
         (false, false) if c.count() == 1 => return Ok(vec![positions_of(c.x(0)?)?]),
         (true, _) => c.x(0)?.choose(c.number(&["self"])?, c.x(1)?)?,
@@ -112,10 +119,13 @@ table! {
         false => by_name::required("logit", c)?,
     };
     "norm" => |c| {
+        #[cfg(feature = "all")]
+        if c.text("p").is_some_and(|p| ["fro", "nuc"].contains(&p)) {
+            return crate::linalg::norm(c, "p");
+        }
         let (x, dims, options) = (c.x(0)?, c.dims("dim")?, VectorNormOptions::new().ord(c.float_or("p", 2.0)?));
         x.vector_norm_with(if c.flag("keepdim", false) { keep(dims) } else { dims }, options)?
     };
-    "scatter" => |c| by_name::required(if c.has("value") { "scatter_value" } else { "scatter" }, c)?;
     "to" => |c| {
         c.flag("copy", false);
         by_name::required(if c.has("dtype") { "to" } else { "type_as" }, c)?
@@ -427,11 +437,56 @@ table! {
         let (end, zero) = (c.scalar("end")?, Scalar::Int(0));
         c.options()?.arange(c.scalar_or("start", zero)?, end, c.scalar_or("step", Scalar::Int(1))?)?
     };
-    "logspace" => |c| c.options()?.logspace(c.scalar("start")?, c.scalar("end")?, c.int("steps")? as usize, c.float_or("base", 10.0)?)?;
-    "scalar_tensor" => |c| c.options()?.full([0usize; 0], c.scalar("s")?)?;
-    "tril_indices" => |c| Tensor::tril_indices(c.int("row")? as usize, c.int("col")? as usize, c.int_or("offset", 0)?)?;
-    "triu_indices" => |c| Tensor::triu_indices(c.int("row")? as usize, c.int("col")? as usize, c.int_or("offset", 0)?)?;
-    "linspace" => |c| c.options()?.linspace(c.scalar("start")?.to_f64(), c.scalar("end")?.to_f64(), c.int("steps")? as usize)?;
+    "logspace" => |c| { let [start, end] = ends(c)?; c.options()?.logspace(start, end, c.int("steps")? as usize, c.float_or("base", 10.0)?)? };
+    "tril_indices" => |c| Tensor::tril_indices(c.int("row")? as usize, c.int("col")? as usize, c.int_or("offset", 0)?)?.to(c.dtype("dtype")?.unwrap_or(DType::I64))?;
+    "triu_indices" => |c| Tensor::triu_indices(c.int("row")? as usize, c.int("col")? as usize, c.int_or("offset", 0)?)?.to(c.dtype("dtype")?.unwrap_or(DType::I64))?;
+    "linspace" => |c| { let [start, end] = ends(c)?; c.options()?.linspace(start, end, c.int("steps")? as usize)? };
+}
+
+/// The ends of a range, each a number or the next tensor.
+fn ends(c: &Call<'_>) -> Answer<[Tensor; 2]> {
+    let number = |key: &str| -> Answer<Tensor> {
+        Ok(TensorOptions::new().dtype(DType::F64).full((), c.scalar(key)?.to_f64())?)
+    };
+    let start = if c.has("start") { number("start")? } else { c.x(0)?.clone() };
+    let end = if c.has("end") { number("end")? } else { c.x(usize::from(!c.has("start")))?.clone() };
+    Ok([start, end])
+}
+
+/// A function of `torch.masked`. Without a mask, all elements count.
+fn masked(op: &str, c: &Call<'_>) -> Answer<Vec<Value>> {
+    let x = &c.x(0)?.to(c.dtype("dtype")?.unwrap_or(c.x(0)?.dtype()))?;
+    let all = x.eq(x)?.logical_or(x.ne(x)?)?;
+    let mask = |key: &str| c.tensor(key).unwrap_or(&all).clone();
+    let without = |x: &Tensor, mask: Tensor, value: f64| x.masked_fill(&mask.logical_not()?, value);
+    let y = match op.strip_prefix("masked.").unwrap_or(op) {
+        "softmin" => x.neg().masked_softmax(mask("mask"), c.dim("dim")?)?,
+        "logaddexp" => {
+            let low = f64::NEG_INFINITY;
+            let other = without(c.x(1)?, mask("other_mask"), low)?;
+            without(x, mask("input_mask"), low).logaddexp(&other)?
+        }
+        "normalize" => {
+            let (mask, order) = (mask("mask"), MaskedNormOptions::new().ord(c.float_or("ord", 2.0)?));
+            let norm = x.masked_norm_with(&mask, keep(c.dim("dim")?), order)?;
+            without(x, mask, 0.0).div(norm.clamp_min(c.float_or("eps", 1e-12)?)?)?
+        }
+        name => {
+            let mut args = vec![("mask", Given::Value(ops::Value::None)); 0];
+            for (from, to) in
+                [("dim", "dim"), ("keepdim", "keepdim"), ("ord", "ord"), ("correction", "correction")]
+            {
+                if let Some(value) = c.arg(from) {
+                    args.push((to, Given::Value(plain(value, if from == "ord" { "f64" } else { "" })?)));
+                }
+            }
+            if let Some(unbiased) = c.arg("unbiased").and_then(Json::as_bool) {
+                args.push(("correction", f64::from(unbiased).into()));
+            }
+            return Ok(ops::call(&format!("masked_{name}"), &[x, &mask("mask")], &args)?.outputs());
+        }
+    };
+    Ok(y.outputs())
 }
 
 /// A tensor of nested lists, given here as flat numbers and sizes.
@@ -475,6 +530,44 @@ fn flatten_json(data: &Json, into: &mut Vec<Scalar>) {
 table! {
     /// Calls without rows: the tape, and calls that take more than values.
     fn others;
+    "__radd__" => |c| c.other()?.add(c.x(0)?)?;
+    "__rsub__" => |c| c.other()?.sub(c.x(0)?)?;
+    "__rmul__" => |c| c.other()?.mul(c.x(0)?)?;
+    "__rdiv__" => |c| c.other()?.div(c.x(0)?)?;
+    "__rmod__" => |c| c.other()?.remainder(c.x(0)?)?;
+    "__rpow__" => |c| c.other()?.pow(c.x(0)?)?;
+    "__rmatmul__" => |c| c.other()?.matmul(c.x(0)?)?;
+    "__rand__" => |c| c.other()?.bitwise_and(c.x(0)?)?;
+    "__ror__" => |c| c.other()?.bitwise_or(c.x(0)?)?;
+    "__rxor__" => |c| c.other()?.bitwise_xor(c.x(0)?)?;
+    "H" | "mH" => |c| if c.x(0)?.ndim() == 0 { c.x(0)?.clone() } else { c.x(0)?.mt()? };
+    "alias_copy" | "conj" | "conj_physical" | "real" | "resolve_conj" | "resolve_neg" | "view_as_complex"
+        | "view_as_real" => |c| c.x(0)?.clone();
+    "angle" => |c| {
+        let x = c.x(0)?;
+        x.isnan()?.choose(x, x.lt(0)?.choose(std::f64::consts::PI, 0.0)?.to(x.dtype())?)?
+    };
+    "isreal" => |c| c.x(0)?.full_like_with(true, FullLikeOptions::new().dtype(DType::Bool))?;
+    "complex" => |c| namegrad::complex::from_parts(c.x(0)?, c.x(1)?)?;
+    "polar" => |c| namegrad::complex::polar(c.x(0)?, c.x(1)?)?;
+    "cdouble" => |c| namegrad::complex::from_real(&c.x(0)?.double()?)?;
+    "cfloat" => |c| namegrad::complex::from_real(&c.x(0)?.float()?)?;
+    "sum_to_size" => |c| { let size: Vec<usize> = c.ints("size")?.iter().map(|size| *size as usize).collect(); c.x(0)?.sum_to(&size)? };
+    "triangular_solve" => |c| {
+        let (b, a) = (c.x(0)?, c.x(1)?);
+        let upper = if c.flag("upper", true) { Triangle::Upper } else { Triangle::Lower };
+        let options = SolveTriangularOptions::new().unitriangular(c.flag("unitriangular", false));
+        let solution = match c.flag("transpose", false) {
+            true => a.mt()?.solve_triangular_with(b, upper.transposed(), options)?,
+            false => a.solve_triangular_with(b, upper, options)?,
+        };
+        vec![solution, a.clone()]
+    };
+    "cauchy" => |c| { let mut x = c.x(0)?.detach(); x.cauchy_(c.float_or("median", 0.0)?, c.float_or("sigma", 1.0)?)?; x };
+    "exponential" => |c| { let mut x = c.x(0)?.detach(); x.exponential_(c.float_or("lambd", 1.0)?)?; x };
+    "geometric" => |c| { let mut x = c.x(0)?.detach(); x.geometric_(c.float_or("p", 0.5)?)?; x };
+    "log_normal" => |c| { let mut x = c.x(0)?.detach(); x.log_normal_(c.float_or("mean", 1.0)?, c.float_or("std", 2.0)?)?; x };
+    "uniform" => |c| { let mut x = c.x(0)?.detach(); x.uniform_(c.float_or("from", 0.0)?, c.float_or("to", 1.0)?)?; x };
     "T" => |c| { let x = c.x(0)?; x.permute((0..x.ndim()).rev().collect::<Vec<usize>>())? };
     "getitem" => |c| c.x(0)?.index(&indices(c)?[..])?;
     "setitem_" => |c| c.in_place(|x, c| Ok(x.index_put_(&indices(c)?[..], c.operand(1, "value")?)?))?;

@@ -370,7 +370,54 @@ cases! {
     to {
         (x: values("N=2 C=3"); "float64") => "N=2 C=3" doubles, |i| x.at(i);
     }
+    frexp {
+        (x: values("N=2 C=3")) mantissa => "N=2 C=3" floats, |i| x.at(i) / exponent(x.at(i)).exp2();
+    }
+    masked_sum {
+        (x: values("N=2 C=3"), m: mask("N=2 C=3", [1, 0, 1, 0, 1, 1]); "C") => "N=2" sums, |i| kept(x, m, i[0]).iter().sum(), scale 10.0;
+        (x: values("N=2 C=3"), m: mask("C=3", [0, 1, 0]); 1) => "N=2" sums, |i| x.at(&[i[0], 1]), scale 10.0;
+        (x: values("N=2"), m: mask("N=2", [0, 0]); 0) => "" sums, |i| 0.0;
+    }
+    masked_prod { (x: values("N=2 C=3"), m: mask("N=2 C=3", [1, 0, 1, 0, 1, 1]); "C") => "N=2" sums, |i| kept(x, m, i[0]).iter().product(), scale 10.0; }
+    masked_mean { (x: values("N=2 C=3"), m: mask("N=2 C=3", [1, 0, 1, 0, 1, 1]); "C") => "N=2" to_float, |i| kept(x, m, i[0]).iter().sum::<f64>() / 2.0, scale 10.0; }
+    masked_var {
+        (x: values("N=2 C=3"), m: mask("N=2 C=3", [1, 0, 1, 0, 1, 1]); "C") => "N=2" to_float, |i| spread(&kept(x, m, i[0])), scale 20.0;
+        (x: values("N=2 C=3"), m: mask("N=2 C=3", [1, 0, 1, 0, 1, 1]); "C", 0.0) => "N=2" to_float, |i| spread(&kept(x, m, i[0])) / 2.0, scale 20.0;
+    }
+    masked_std { (x: values("N=2 C=3"), m: mask("N=2 C=3", [1, 0, 1, 0, 1, 1]); "C") => "N=2" to_float, |i| spread(&kept(x, m, i[0])).sqrt(), scale 10.0; }
+    masked_amax { (x: values("N=2 C=3"), m: mask("N=2 C=3", [1, 0, 1, 0, 1, 1]); "C") => "N=2" any, |i| kept(x, m, i[0]).into_iter().reduce(f64::max).unwrap(); }
+    masked_amin { (x: values("N=2 C=3"), m: mask("N=2 C=3", [1, 0, 1, 0, 1, 1]); "C") => "N=2" any, |i| kept(x, m, i[0]).into_iter().reduce(f64::min).unwrap(); }
+    masked_argmax { (x: values("N=2 C=3"), m: mask("C=3", [0, 1, 0]); "C") => "N=2" indices, |i| 1.0; }
+    masked_argmin { (x: values("N=2 C=3"), m: mask("C=3", [0, 1, 0]); "C") => "N=2" indices, |i| 1.0; }
+    masked_median { (x: values("N=2 C=3"), m: mask("N=2 C=3", [1, 0, 1, 0, 1, 1]); "C") => "N=2" to_float, |i| kept(x, m, i[0]).into_iter().reduce(f64::min).unwrap(); }
+    masked_norm { (x: values("N=2 C=3"), m: mask("N=2 C=3", [1, 0, 1, 0, 1, 1]); "C") => "N=2" to_float, |i| kept(x, m, i[0]).iter().map(|x| x * x).sum::<f64>().sqrt(), scale 10.0; }
+    masked_logsumexp { (x: values("N=2 C=3"), m: mask("N=2 C=3", [1, 0, 1, 0, 1, 1]); "C") => "N=2" to_float, |i| kept(x, m, i[0]).iter().map(|x| x.exp()).sum::<f64>().ln(), scale 10.0; }
+    masked_softmax { (x: values("N=2 C=3"), m: mask("N=2 C=3", [1, 0, 1, 0, 1, 1]); "C") => "N=2 C=3" to_float, |i| share(x, m, i), scale 1.0; }
+    masked_log_softmax { (x: values("N=2 C=3"), m: mask("C=3", [1, 1, 1]); "C") => "N=2 C=3" to_float, |i| share(x, m, i).ln(), scale 10.0; }
+    masked_cumsum { (x: values("N=2 C=3"), m: mask("N=2 C=3", [1, 0, 1, 0, 1, 1]); "C") => "N=2 C=3" sums, |i| (0..=i[1]).map(|k| m.at(&[i[0], k]) * x.at(&[i[0], k])).sum(), scale 10.0; }
+    masked_cumprod { (x: values("N=2 C=3"), m: mask("C=3", [0, 1, 1]); "C") => "N=2 C=3" sums, |i| (1..=i[1]).map(|k| x.at(&[i[0], k])).product(), scale 10.0; }
     ldexp { (x: values("N=2 C=3"), y: values("C=3")) => "N=2 C=3" to_float, |i| x.at(i) * y.broadcast(i).exp2(), scale 1.0; }
+}
+
+/// The exponent of a number that is not 0, such that the mantissa is in [½, 1).
+fn exponent(x: f64) -> f64 {
+    if x == 0.0 { 0.0 } else { f64::from(libm::frexp(x).1) }
+}
+
+/// The elements of a row where the mask is true.
+fn kept(x: &Plain, mask: &Plain, row: usize) -> Vec<f64> {
+    let places = (0..x.sizes[1]).filter(|k| mask.broadcast(&[row, *k]) != 0.0);
+    places.map(|k| x.at(&[row, k])).collect()
+}
+
+/// The sum of the squared deviations of two numbers from their mean.
+fn spread(x: &[f64]) -> f64 {
+    (x[0] - x[1]).powi(2) / 2.0
+}
+
+/// Softmax over the elements where the mask is true.
+fn share(x: &Plain, mask: &Plain, i: &[usize]) -> f64 {
+    mask.broadcast(i) * x.at(i).exp() / kept(x, mask, i[0]).iter().map(|x| x.exp()).sum::<f64>()
 }
 
 /// `Q(a, x)` for a whole number `a`: `e^-x Σ xᵏ / k!` over `k < a`.
@@ -1103,5 +1150,27 @@ fn ldexp_of_large_exponents() -> Result<()> {
     Tensor::new([1.0, 3.0])?.ldexp(&exponent)?.sum(..)?.backward()?;
     let gradient = exponent.grad().expect("it was computed").item::<f64>()?;
     assert!((gradient - 4.0 * 2f64.sqrt() * std::f64::consts::LN_2).abs() < 1e-6);
+    Ok(())
+}
+
+#[test]
+fn exponents() -> Result<()> {
+    let x = [12.0, -0.5, 0.0, f64::INFINITY, 5e-324, -f64::MAX, 1.0];
+    let (m, e) = Tensor::from_slice(&x, [7])?.frexp()?;
+    assert_eq!(e.to_vec::<i32>()?, x.map(|x| if x.is_finite() { exponent(x) as i32 } else { 0 }));
+    assert_eq!(m.ldexp(&e)?.to_vec::<f64>()?, x);
+    assert!(m.to_vec::<f64>()?.iter().all(|m| *m == 0.0 || m.is_infinite() || (0.5..1.0).contains(&m.abs())));
+    Ok(())
+}
+
+/// Elements where the mask is false are never the position of an extreme.
+#[test]
+fn positions_of_masked_extremes() -> Result<()> {
+    let mask = Tensor::new([false, true, true])?;
+    let x = Tensor::new([0, 0, 0])?.to(DType::U8)?;
+    assert_eq!(x.masked_argmax(&mask, 0)?.item::<i64>()?, 1);
+    let x = Tensor::new([f64::INFINITY, f64::NEG_INFINITY, f64::NAN])?;
+    assert_eq!(x.masked_argmax(&mask, ..)?.item::<i64>()?, 2);
+    assert_eq!(x.masked_argmin(&Tensor::new([true, true, false])?, 0)?.item::<i64>()?, 1);
     Ok(())
 }

@@ -30,6 +30,8 @@ cases! {
         (x: values("N=3 C=2"), at: index("4", [0, 2, 0, 0]), source: values("4 2"); "N") => "N=3 C=2" any,
             |i| x.at(i) + sum(4, |j| if at.whole(&[j]) == i[0] { source.at(&[j, i[1]]) } else { 0.0 }), scale 10.0;
         (x: values("N=2 C=2"), at: index("0", []), source: values("2 0"); 1) => "N=2 C=2" any, |i| x.at(i), scale 10.0;
+        (x: values("N=3"), at: index("2", [2, 2]), source: values("2"); "N", 2) => "N=3" any,
+            |i| x.at(i) + if i[0] == 2 { 2.0 * (source.data[0] + source.data[1]) } else { 0.0 }, scale 20.0;
     }
     scatter {
         (x: values("N=3 C=4"), at: index("2 3", [0, 3, 1, 2, 1, 0]), source: values("2 4"); 1) => "N=3 C=4" any,

@@ -97,6 +97,20 @@ fn what_does_not_fit() {
     assert_eq!(x.solve_triangular(&x, Triangle::Upper).unwrap_err().kind(), ErrorKind::Shape);
 }
 
+/// The further columns of a complete `q` are not a function of the matrix.
+#[test]
+fn a_complete_q_of_a_tall_matrix_has_no_gradient() -> Result<()> {
+    let complete = |rows: usize| -> Result<()> {
+        let x = Tensor::eye(rows, 2)?.requiring_grad()?;
+        let (q, r) = x.qr_with(.., QrOptions::new().mode(QrMode::Complete))?;
+        assert_eq!(q.sizes(), [rows, rows]);
+        r.sum(..)?.backward()
+    };
+    complete(2)?;
+    assert_eq!(complete(3).unwrap_err().kind(), ErrorKind::Autograd);
+    Ok(())
+}
+
 /// In `Σ_j a[i, j] y[j, k] = b[i, k]`, the rows of the solution are the columns of the triangle.
 #[test]
 fn a_solution_has_the_names_of_the_equation() -> Result<()> {

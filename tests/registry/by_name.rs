@@ -490,3 +490,32 @@ fn every_entry_can_be_called() -> Result<()> {
     assert!(failed.is_empty(), "these calls failed: {failed:?}");
     Ok(())
 }
+
+/// PyTorch's functions that make tensors, by the names of their arguments.
+#[test]
+fn factories() -> Result<()> {
+    let of = |name: &str, args: &[(&str, Given<'_>)]| Ok::<_, Error>(ops::call(name, &[], args)?.remove(0));
+    let zeros =
+        of("zeros", &[("size", [2, 3].into()), ("names", ["N", "C"].into()), ("dtype", DType::F64.into())])?;
+    assert_eq!((zeros.shape().to_string(), zeros.dtype()), ("[N=2, C=3]".into(), DType::F64));
+    assert!(of("full", &[("size", [2].into()), ("fill_value", 7.into())])?.equal(&Tensor::new([7, 7])?)?);
+    assert!(of("scalar_tensor", &[("s", 2.5.into())])?.equal(&Tensor::new(2.5)?)?);
+    assert!(of("eye", &[("n", 3.into())])?.equal(&Tensor::eye(3, 3)?)?);
+    assert!(of("arange", &[("start", 1.into()), ("end", 4.into())])?.equal(&Tensor::new([1, 2, 3])?)?);
+    let three = ("steps", 3.into());
+    let spaced = of("linspace", &[("start", 0.into()), ("end", 1.into()), three.clone()])?;
+    assert!(spaced.equal(&Tensor::new([0.0, 0.5, 1.0])?)?);
+    let powers = of("logspace", &[("start", 0.into()), ("end", 2.into()), three, ("base", 2.0.into())])?;
+    assert!(powers.equal(&Tensor::new([1.0, 2.0, 4.0])?)?);
+    assert!(
+        of("tril_indices", &[("row", 2.into()), ("col", 2.into())])?
+            .equal(&Tensor::tril_indices(2, 2, 0)?)?
+    );
+    let drawn = of("randint", &[("low", 3.into()), ("high", 5.into()), ("size", [9].into())])?;
+    assert!(drawn.ge(3)?.logical_and(drawn.lt(5)?)?.all(..)?.item::<bool>()? && drawn.dtype() == DType::I64);
+    for name in ["ones", "empty", "rand", "randn", "torch.zeros"] {
+        assert_eq!(of(name, &[("size", [4].into())])?.sizes(), [4], "{name}");
+    }
+    assert_eq!(of("randperm", &[("n", 4.into())])?.sum(..)?.item::<i64>()?, 6);
+    Ok(())
+}

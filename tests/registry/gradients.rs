@@ -280,6 +280,7 @@ fn gradients_of_finite_results_are_numbers() {
             let drawn = Drawn::alike(op, &draw.tensor(&sizes, DType::F64), &mut draw);
             // The first tensor is special; the others sometimes.
             let mut call = drawn.clone();
+            call.args.retain(|(_, value)| op.info.name != "qr" || *value != Value::from("complete"));
             for (at, x) in call.tensors.iter_mut().flat_map(|(_, x)| x).enumerate() {
                 if x.dtype() == DType::F64 && (at == 0 || draw.below(3) == 0) {
                     let numbers: Vec<f64> = (0..x.numel()).map(|_| SPECIAL[draw.below(7)]).collect();

@@ -814,7 +814,8 @@ fn the_first_input_can_have_any_order() {
         // Positions and groups over several dims are in the order of these.
         let several =
             call.args.iter().any(|(_, value)| matches!(value, Value::List(_)) || *value == "..".into());
-        let of_all = op.info.table == "pick" && call.args.iter().all(|(name, _)| *name != "dim");
+        let picks = op.info.table == "pick" || op.info.name.starts_with("masked_arg");
+        let of_all = picks && call.args.iter().all(|(name, _)| *name != "dim");
         if !says(op) || of_all || x.ndim() < 2 || x.numel() < 2 || several || !all.into_iter().all(is_named) {
             return;
         }

@@ -168,7 +168,7 @@ fn page() -> String {
 
 /// Whether this is the name of an op or of an in-place form.
 fn is_op(name: &str) -> bool {
-    ops::find(name).is_ok() || ops::find_in_place(name).is_some()
+    ops::find(name).is_ok_and(|op| op.info.table != "factories") || ops::find_in_place(name).is_some()
 }
 
 const HEAD: &str = "\

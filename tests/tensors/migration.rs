@@ -285,6 +285,11 @@ fn page(tensors: [Tensor; 11], net: Linear, path: &str, data: [[f32; 2]; 2]) -> 
         let x = rates.clone();
         a.gammainc(&x)?;
     }
+    {
+        let mask = x.gt(0)?;
+        x.masked_mean(&mask, "C")?;
+        x.masked_softmax(&mask, "C")?;
+    }
     x.histc_with(HistcOptions::new().bins(5))?;
     index.bincount()?;
     x.layer_norm_with("C", LayerNormOptions::new().weight(&w))?;

@@ -463,3 +463,22 @@ fn scalars_of_products_of_halves_were_rounded_to_halves() -> Result<()> {
     assert_eq!(found.to_vec::<f64>()?, [-624.0; 9]);
     Ok(())
 }
+
+#[test]
+fn numbers_between_tensors() -> Result<()> {
+    let ends = [Tensor::new(1.0)?.requiring_grad()?, Tensor::new(3.0)?.requiring_grad()?];
+    let options = TensorOptions::new().names(["time"]).requires_grad(true);
+    let y = options.linspace(&ends[0], &ends[1], 5)?;
+    assert_eq!(
+        (y.shape().to_string(), y.to_vec::<f32>()?),
+        ("[time=5]".into(), vec![1.0, 1.5, 2.0, 2.5, 3.0])
+    );
+    y.sum(..)?.backward()?;
+    assert_eq!(ends.map(|end| end.grad().unwrap().item::<f32>().unwrap()), [2.5, 2.5]);
+    let bound = Tensor::new([[2]])?;
+    assert_eq!(Tensor::linspace(&bound, 4, 3)?.to_vec::<f32>()?, [2.0, 3.0, 4.0]);
+    assert_eq!(Tensor::logspace(0.0, &bound, 3)?.to_vec::<f32>()?, [1.0, 10.0, 100.0]);
+    let several = Tensor::linspace(0.0, Tensor::zeros([2])?, 3).unwrap_err();
+    assert_eq!((several.kind(), several.op()), (ErrorKind::Shape, "linspace"));
+    Ok(())
+}

@@ -254,6 +254,9 @@ mod kernels {
             (None, None) => x.clone(),
             _ => Tensor::cat(prepend.into_iter().chain([x]).chain(append), dim)?,
         };
+        if n == 0 {
+            return Ok(x.clone());
+        }
         for _ in 0..n.min(differences.sizes()[dim]) {
             let left = differences.sizes()[dim] - 1;
             let (next, this) = (differences.narrow(dim, 1, left)?, differences.narrow(dim, 0, left)?);

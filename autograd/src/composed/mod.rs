@@ -13,6 +13,7 @@
 //! | [`pattern`] | rearrangements by a pattern |
 //! | [`parts`] | splitting |
 //! | [`getitem`], [`index`] | indexing |
+//! | [`masked`] | reductions over elements where a mask is true |
 //! | [`segments`] | reductions over segments |
 //! | [`join`] | concatenation |
 //! | [`cast`] | other dtypes |
@@ -40,6 +41,8 @@ mod parts;
 mod getitem;
 
 mod index;
+
+mod masked;
 
 mod segments;
 
@@ -90,6 +93,7 @@ pub(crate) static OPS: &[&[&crate::registry::Op]] = &[
     index::OPS,
     join::OPS,
     like::OPS,
+    masked::OPS,
     parts::OPS,
     pattern::OPS,
     pointwise::OPS,
@@ -106,9 +110,9 @@ pub(crate) static OPS: &[&[&crate::registry::Op]] = &[
 pub(crate) mod options {
     pub use super::{
         along::options::*, cast::options::*, einsum::options::*, getitem::options::*, index::options::*,
-        join::options::*, like::options::*, parts::options::*, pattern::options::*, pointwise::options::*,
-        products::options::*, random::options::*, segments::options::*, shape::options::*,
-        statistics::options::*, write::options::*,
+        join::options::*, like::options::*, masked::options::*, parts::options::*, pattern::options::*,
+        pointwise::options::*, products::options::*, random::options::*, segments::options::*,
+        shape::options::*, statistics::options::*, write::options::*,
     };
 }
 
@@ -117,8 +121,9 @@ pub(crate) mod options {
 pub(crate) mod chained {
     pub use super::{
         along::Chained as _, cast::Chained as _, einsum::Chained as _, getitem::Chained as _,
-        index::Chained as _, join::Chained as _, like::Chained as _, parts::Chained as _,
-        pattern::Chained as _, pointwise::Chained as _, products::Chained as _, random::Chained as _,
-        segments::Chained as _, shape::Chained as _, statistics::Chained as _, write::Chained as _,
+        index::Chained as _, join::Chained as _, like::Chained as _, masked::Chained as _,
+        parts::Chained as _, pattern::Chained as _, pointwise::Chained as _, products::Chained as _,
+        random::Chained as _, segments::Chained as _, shape::Chained as _, statistics::Chained as _,
+        write::Chained as _,
     };
 }

@@ -72,6 +72,29 @@ composed! { pointwise;
     isin (x, test_elements: Operand; invert: bool = false) -> bool names keeps, test_elements: free;
     /// `x 2^y`.
     ldexp (x, other: Operand) names unifies;
+    /// The numbers `m` and `e` of `x = m 2^e` for each element: `m` has an absolute value in [½, 1), and `e`
+    /// is whole, in `i32`. For 0, infinities and NaN, `m` is `x`, and `e` is 0.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let (m, e) = Tensor::new([12.0, -0.5])?.frexp()?;
+    /// assert_eq!((m.to_vec::<f32>()?, e.to_vec::<i32>()?), (vec![0.75, -0.5], vec![4, 0]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    frexp (x) -> (mantissa, exponent) on floats names keeps, exponent: keeps => {
+        let exponent = |x: &f64| {
+            let bits = |x: f64| ((x.to_bits() >> 52) & 0x7ff) as i32 - 1022;
+            match *x {
+                x if x == 0.0 || !x.is_finite() => 0,
+                // Beside subnormal numbers the bits say nothing.
+                x if x.is_subnormal() => bits(x * 2f64.powi(64)) - 64,
+                x => bits(x),
+            }
+        };
+        let exponents: Vec<i32> = x.to_vec::<f64>()?.iter().map(exponent).collect();
+        let exponents = Tensor::from_slice(&exponents, x.shape())?;
+        Ok((x.ldexp(&exponents.neg()?)?, exponents))
+    }
     /// For each element, the next representable number in the direction of `other`.
     ///
     /// # Errors

@@ -10,7 +10,11 @@ derivatives! { index; |g, cx|
     index_select(x, index; dim) -> y { x: [index; dim] g.new_zeros(cx.sizes()).index_add(index, g, dim)?, index: refused }
     gather(x, index; dim) -> y { x: [index; dim] g.new_zeros(cx.sizes()).scatter_add(index, g, dim)?, index: refused }
     scatter_add(x, index, source; dim) -> y { x: [] g.clone(), index: refused, source: [index; dim] picked(g, index, cx.sizes(), dim)? }
-    index_add(x, index, source; dim) -> y { x: [] g.clone(), index: refused, source: [index; dim] slices(g, index, cx.sizes(), dim)? }
+    index_add(x, index, source; dim, alpha) -> y {
+        x: [] g.clone(),
+        index: refused,
+        source: [index; dim alpha] super::matmul::scaled(slices(g, index, cx.sizes(), dim)?, alpha)?
+    }
     scatter(x, index, source; dim) -> y {
         x: [index; dim] g.scatter(index, 0, dim)?,
         index: refused,

@@ -14,7 +14,7 @@ derivatives! { linalg; |g, cx|
     }
 }
 
-/// [`qr_gradient`] for matrices in these dims, without the further columns of a complete `q`.
+/// [`qr_gradient`] for matrices in these dims.
 fn placed_gradient(
     gs: [&Tensor; 2],
     outputs: [&Tensor; 2],
@@ -27,6 +27,11 @@ fn placed_gradient(
         return Err(Error::new(ErrorKind::Autograd, "qr", message));
     }
     let [m, n] = [outputs[0].sizes()[dims[0]], outputs[1].sizes()[dims[1]]];
+    if mode == QrMode::Complete && m > n {
+        let message =
+            "a complete `q` is no function of a matrix with more rows than columns: use the mode `reduced`";
+        return Err(Error::new(ErrorKind::Autograd, "qr", message));
+    }
     let k = m.min(n);
     let placed = |x: &Tensor, dim: usize| x.movedim(dims.to_vec(), last.to_vec())?.narrow(last[dim], 0, k);
     let (g_q, g_r) = (placed(gs[0], 1)?, placed(gs[1], 0)?);

@@ -54,7 +54,7 @@ derivatives! { matmul; |g, cx|
     }
 }
 
-fn scaled(g: Tensor, by: Scalar) -> Result<Tensor> {
+pub(super) fn scaled(g: Tensor, by: Scalar) -> Result<Tensor> {
     if by.to_f64() == 1.0 { Ok(g) } else { g.mul(by) }
 }
 

@@ -101,7 +101,7 @@ ops! { index;
     /// # Ok::<(), Error>(())
     /// ```
     index_copy index_copy_ (mut x, index, source; dim: Dim) names keeps, index: along dim, source: beside dim;
-    /// `x` with `source` added along `dim` at the positions in `index`, a vector of integers.
+    /// `x` with `alpha source` added along `dim` at the positions in `index`, a vector of integers.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -112,7 +112,8 @@ ops! { index;
     /// assert_eq!(received.to_vec::<f32>()?, [2.0, 20.0, 5.0, 50.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    index_add index_add_ (mut x, index, source; dim: Dim) names keeps, index: along dim, source: beside dim;
+    index_add index_add_ (mut x, index, source; dim: Dim, alpha: Scalar = 1)
+        names keeps, index: along dim, source: beside dim;
     /// `x` with the slices of `source` reduced into its slices along `dim` at the positions in `index`, a
     /// vector of integers, together with the slice of `x` if `include_self`. Other slices are unchanged.
     /// Gradients are those of [`scatter_reduce`](Self::scatter_reduce).
@@ -426,8 +427,12 @@ pub(crate) mod kernels {
         index: &NamedTensor,
         source: &NamedTensor,
         dim: usize,
+        alpha: crate::Scalar,
     ) -> Result<()> {
-        Scatter::of_slices("index_add", x, index, source, dim)?.run(Combine::Add, x)
+        const OP: &str = "index_add";
+        super::super::matmul::kernels::check_factor(OP, "alpha", alpha, &[x, index, source])?;
+        let scaled = if alpha.to_f64() == 1.0 { source.clone() } else { source.mul(alpha)? };
+        Scatter::of_slices(OP, x, index, &scaled.to(source.dtype())?, dim)?.run(Combine::Add, x)
     }
 
     #[track_caller]

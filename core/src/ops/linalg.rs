@@ -19,7 +19,8 @@ ops! { linalg;
     /// gradient, the first `k` columns of `x` must be linearly independent.
     ///
     /// `dim` is the dims of the rows and of the columns; `..` means the last two. With [`QrMode::Complete`],
-    /// `q` is square; its further columns have no gradient. With [`QrMode::R`], `q` is empty.
+    /// `q` is square; if it has more columns than `k`, they are not determined by `x`, and the gradient is an
+    /// error. With [`QrMode::R`], `q` is empty.
     ///
     /// # Shapes
     /// - `x`: `[.., m, n]`

@@ -349,6 +349,22 @@ pub(crate) mod kernels {
         unsafe { gemm_of(dtype, (count, &offsets), [m, k, n], alpha, a, b, beta, c) }
     }
 
+    /// An error for a factor that is a float, if the first tensor has none.
+    #[track_caller]
+    pub(in crate::ops) fn check_factor(
+        op: &'static str,
+        which: &str,
+        value: Scalar,
+        tensors: &[&NamedTensor],
+    ) -> Result<()> {
+        if matches!(value, Scalar::Float(_)) && tensors[0].dtype().category() != Category::Float {
+            let message =
+                format!("For integral input tensors, argument {which} must not be a floating point number.");
+            return Err(Error::about(tensors, ErrorKind::DType, op, message));
+        }
+        Ok(())
+    }
+
     /// `beta x + alpha (a b)` with the names of `a b` unified with those of `x`.
     #[track_caller]
     fn add_product(
@@ -362,14 +378,8 @@ pub(crate) mod kernels {
     ) -> Result<NamedTensor> {
         let dtype = same_dtype(op, &[x, a, b])?;
         let caller = std::panic::Location::caller();
-        for (which, value) in [("beta", beta), ("alpha", alpha)] {
-            if matches!(value, Scalar::Float(_)) && dtype.category() != Category::Float {
-                let message = format!(
-                    "For integral input tensors, argument {which} must not be a floating point number."
-                );
-                return Err(Error::about(&[x, a, b], ErrorKind::DType, op, message));
-            }
-        }
+        check_factor(op, "beta", beta, &[x, a, b])?;
+        check_factor(op, "alpha", alpha, &[x, a, b])?;
         if is_narrow(dtype) {
             let [x, a, b] = [x.to(DType::I64)?, a.to(DType::I64)?, b.to(DType::I64)?];
             return add_product(op, &x, &a, &b, beta, alpha, sizes)?.to(dtype);

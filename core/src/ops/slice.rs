@@ -9,7 +9,7 @@ ops! { slice;
     narrow (x; dim: Dim, start: isize, length: usize);
     /// Every `step`-th position of `dim` from `start` up to but not including `end`; a view. Both are clamped
     /// to the size of the dim, and negative values count from the end.
-    slice (x; dim: Dim, start: isize, end: isize, step: usize);
+    slice (x; dim: Dim, start: isize or 0, end: isize or isize::MAX, step: usize or 1);
     /// The part of the tensor at position `index` of `dim`, which is removed; a view. A negative index counts
     /// from the end.
     select (x; dim: Dim, index: isize) names removes;

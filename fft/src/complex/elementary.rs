@@ -1,6 +1,7 @@
 //! Elementary functions of complex numbers, on their principal branches.
 //!
-//! They are computed in `f64`. The derivative of each is a function of it and of its input.
+//! They are computed in `f64`, the inverse ones as in Kahan, *Branch Cuts for Complex Elementary Functions*
+//! (1987). The derivative of each is a function of it and of its input.
 
 use super::arithmetic::{conjugated, each, moved_back, over, times, with_names_of, with_pair_last};
 use super::number;
@@ -109,6 +110,73 @@ functional! { elementary of complex;
     /// # Ok::<(), Error>(())
     /// ```
     tanh (x) on floats integers names keeps => of_each(op, x, number::tanh, |z, y| times(y, y)?.neg().add(one(z)?));
+    /// The arcsines, with real parts from -π/2 to π/2. The cuts are on the real axis, beyond -1 and 1.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::complex;
+    /// use namegrad::prelude::*;
+    /// let z = Tensor::new([[2.0, 0.5]])?;
+    /// assert!(complex::sin(&complex::asin(&z)?)?.allclose(&z)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    asin (x) on floats integers names keeps => of_each(op, x, number::asin, |z, _y| over(&one(z)?, &sqrt(&one(z)?.sub(times(z, z)?)?)?));
+    /// The arccosines, with real parts from 0 to π. The cuts are those of [`asin`].
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::complex;
+    /// use namegrad::prelude::*;
+    /// let z = Tensor::new([[2.0, 0.5]])?;
+    /// assert!(complex::cos(&complex::acos(&z)?)?.allclose(&z)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    acos (x) on floats integers names keeps => of_each(op, x, number::acos, |z, _y| over(&one(z)?, &sqrt(&one(z)?.sub(times(z, z)?)?)?)?.neg());
+    /// The arctangents, with real parts from -π/2 to π/2. The cuts are on the imaginary axis, beyond `-i` and
+    /// `i`.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::complex;
+    /// use namegrad::prelude::*;
+    /// let z = Tensor::new([[2.0, 0.5]])?;
+    /// assert!(complex::tan(&complex::atan(&z)?)?.allclose(&z)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    atan (x) on floats integers names keeps => of_each(op, x, number::atan, |z, _y| over(&one(z)?, &one(z)?.add(times(z, z)?)?));
+    /// The inverses of [`sinh`], with imaginary parts from -π/2 to π/2. The cuts are those of [`atan`].
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::complex;
+    /// use namegrad::prelude::*;
+    /// let z = Tensor::new([[2.0, 0.5]])?;
+    /// assert!(complex::sinh(&complex::asinh(&z)?)?.allclose(&z)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    asinh (x) on floats integers names keeps => of_each(op, x, number::asinh, |z, _y| over(&one(z)?, &sqrt(&one(z)?.add(times(z, z)?)?)?));
+    /// The inverses of [`cosh`] with a real part that is not negative. The cut is on the real axis, below 1.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::complex;
+    /// use namegrad::prelude::*;
+    /// let z = Tensor::new([[2.0, 0.5]])?;
+    /// assert!(complex::cosh(&complex::acosh(&z)?)?.allclose(&z)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    acosh (x) on floats integers names keeps => of_each(op, x, number::acosh, |z, _y| over(&one(z)?, &times(&sqrt(&z.sub(one(z)?)?)?, &sqrt(&z.add(one(z)?)?)?)?));
+    /// The inverses of [`tanh`], with imaginary parts from -π/2 to π/2. The cuts are those of [`asin`].
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::complex;
+    /// use namegrad::prelude::*;
+    /// let z = Tensor::new([[2.0, 0.5]])?;
+    /// assert!(complex::tanh(&complex::atanh(&z)?)?.allclose(&z)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    atanh (x) on floats integers names keeps => of_each(op, x, number::atanh, |z, _y| over(&one(z)?, &one(z)?.sub(times(z, z)?)?));
 }
 
 /// The slope of a function at `z`, where it has the value `y`.

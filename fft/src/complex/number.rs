@@ -1,6 +1,7 @@
 //! Functions of one or two complex numbers in `f64`.
 
 use num_complex::Complex;
+use std::f64::consts::PI;
 
 type C = Complex<f64>;
 
@@ -144,4 +145,45 @@ pub(crate) fn cosh(z: C) -> C {
 
 pub(crate) fn tanh(z: C) -> C {
     turned_back(tan(turned(z)))
+}
+
+/// The square roots of `1 - z` and `1 + z`.
+fn roots(z: C) -> [C; 2] {
+    [sqrt(C::new(1.0 - z.re, -z.im)), sqrt(C::new(1.0 + z.re, z.im))]
+}
+
+pub(crate) fn asin(z: C) -> C {
+    let [less, more] = roots(z);
+    C::new(z.re.atan2((less * more).re), (less.conj() * more).im.asinh())
+}
+
+pub(crate) fn acos(z: C) -> C {
+    let [less, more] = roots(z);
+    C::new(2.0 * less.re.atan2(more.re), (more.conj() * less).im.asinh())
+}
+
+pub(crate) fn acosh(z: C) -> C {
+    let (less, more) = (sqrt(C::new(z.re - 1.0, z.im)), sqrt(C::new(z.re + 1.0, z.im)));
+    C::new((less.conj() * more).re.asinh(), 2.0 * less.im.atan2(more.re))
+}
+
+pub(crate) fn atanh(z: C) -> C {
+    let (less, more) = (1.0 - z.re, 1.0 + z.re);
+    let size = z.re.abs().max(z.im.abs());
+    if size > 1e150 {
+        // 1 / z, which is small beside the angle.
+        return C::new(quotient(C::new(1.0, 0.0), z).re, (0.5 * PI).copysign(z.im));
+    }
+    // Beside 1 and -1 the quotient of the distances is extreme.
+    let (near, sign) = if z.re < 0.0 { (more, -1.0) } else { (less, 1.0) };
+    let re = 0.25 * (4.0 * z.re.abs() / (near * near + z.im * z.im)).ln_1p() * sign;
+    C::new(re, 0.5 * (2.0 * z.im).atan2(less * more - z.im * z.im))
+}
+
+pub(crate) fn asinh(z: C) -> C {
+    turned_back(asin(turned(z)))
+}
+
+pub(crate) fn atan(z: C) -> C {
+    turned_back(atanh(turned(z)))
 }

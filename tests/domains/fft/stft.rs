@@ -160,3 +160,47 @@ fn errors() -> Result<()> {
     assert_eq!(long.size("time")?, 100);
     Ok(())
 }
+
+/// Errors show the sizes of what the caller passed.
+#[test]
+fn inputs_of_errors() -> Result<()> {
+    let x = Tensor::zeros([("N", 2), ("time", 8)])?;
+    let y = fft::stft_with(&x, "time", 4, StftOptions::new().name("frequency"))?;
+    let window = Tensor::zeros([4])?;
+    for error in [
+        fft::stft_with(&x, "time", 4, StftOptions::new().hop_length(0)).unwrap_err(),
+        fft::stft_with(&x, "time", 9, StftOptions::new().center(false)).unwrap_err(),
+        fft::stft(&x, "time", 20).unwrap_err(),
+    ] {
+        assert_eq!(error.operands()[0], x.shape(), "{error}");
+    }
+    let dims = ["frequency", "time"];
+    for error in [
+        fft::istft(&y, dims, 7).unwrap_err(),
+        fft::istft_with(&y, dims, 4, IstftOptions::new().window(&window)).unwrap_err(),
+        fft::istft_with(&y, dims, 4, IstftOptions::new().length(0)).unwrap_err(),
+    ] {
+        assert_eq!(error.operands()[0], y.shape(), "{error}");
+    }
+    Ok(())
+}
+
+/// A complex window is that of its parts.
+#[test]
+fn complex_windows() -> Result<()> {
+    let (re, im) = (Tensor::randn([4])?, Tensor::randn([4])?);
+    let window = complex::from_parts(&re, &im)?;
+    let signal = Tensor::randn([("time", 12), ("complex", 2)])?;
+    let of =
+        |x: &Tensor, w: &Tensor| fft::stft_with(x, "time", 4, StftOptions::new().window(w).onesided(false));
+    for x in [signal.select("complex", 0)?, signal] {
+        let i = Tensor::new([0.0, 1.0])?.refine_names(["complex"])?;
+        let turned = complex::mul(&of(&x, &im)?, &i)?;
+        assert!(
+            of(&x, &window)?.allclose_with(&of(&x, &re)?.add(&turned)?, IscloseOptions::new().atol(1e-5))?
+        );
+        let options = StftOptions::new().window(&window).onesided(true);
+        assert_eq!(fft::stft_with(&x, "time", 4, options).unwrap_err().kind(), ErrorKind::Value);
+    }
+    Ok(())
+}

@@ -126,3 +126,19 @@ fn the_determinant_of_a_singular_matrix() -> Result<()> {
     assert!(x.grad().unwrap().allclose(&cofactors)?);
     Ok(())
 }
+
+/// Tolerances of each matrix.
+#[test]
+fn tolerances_as_tensors() -> Result<()> {
+    let x = Tensor::new([[1.0, 0.0], [0.0, 0.01]])?.expand([("N", 2), ("row", 2), ("col", 2)])?;
+    let atol = Tensor::new([0.0, 0.1])?;
+    let dims = ["row", "col"];
+    let rank = |tolerance: &Tensor| x.matrix_rank_with(dims, MatrixRankOptions::new().atol(tolerance));
+    assert_eq!(rank(&atol)?.to_vec::<i64>()?, [2, 1]);
+    assert_eq!(rank(&atol.refine_names(["N"])?)?.shape().to_string(), "[N=2]");
+    assert_eq!(rank(&atol.refine_names(["M"])?).unwrap_err().kind(), ErrorKind::NameMismatch);
+    assert_eq!(rank(&Tensor::zeros([3])?).unwrap_err().kind(), ErrorKind::Shape);
+    let inverse = x.pinv_with(dims, PinvOptions::new().rtol(&atol))?;
+    assert!(inverse.item_at::<f64>([0, 1, 1])? > 99.0 && inverse.item_at::<f64>([1, 1, 1])?.abs() < 1e-6);
+    Ok(())
+}

@@ -174,6 +174,13 @@ const CHECKS: &[(&str, Check)] = &[
         )
     }),
     ("lu_factor_ex", |c| c.same(&c.square.lu_factor_ex(..)?.0, &c.square.lu_factor(..)?.0)),
+    ("lu_unpack", |c| {
+        let (factors, pivots) = c.tall.lu_factor(..)?;
+        let ((p, l, u), (want_p, want_l, want_u)) = (factors.lu_unpack(&pivots, ..)?, c.tall.lu(..)?);
+        c.same(&p, &want_p)?;
+        c.same(&l, &want_l)?;
+        c.same(&u, &want_u)
+    }),
     ("lu_solve", |c| {
         let (factors, pivots) = c.square.lu_factor(..)?;
         let adjoint = LuSolveOptions::new().adjoint(true);
