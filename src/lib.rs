@@ -107,7 +107,7 @@ pub mod ops;
 pub use namegrad_autograd as autograd;
 pub use namegrad_autograd::fused;
 pub use namegrad_core as core;
-pub use namegrad_core::{Error, ErrorKind, Result, Winograd, memory, names, set_winograd};
+pub use namegrad_core::{Device, Error, ErrorKind, Result, Winograd, memory, names, on_device, set_winograd};
 #[cfg(feature = "training")]
 pub use namegrad_data as data;
 #[cfg(feature = "distributions")]
@@ -176,7 +176,8 @@ pub mod prelude {
     pub use namegrad_core::args::Padding;
     pub use namegrad_core::random::manual_seed;
     pub use namegrad_core::{
-        DType, Error, ErrorKind, Picked, QrMode, Reduce, Result, StdMean, Triangle, VarMean, except, keep,
+        DType, Device, Error, ErrorKind, Picked, QrMode, Reduce, Result, StdMean, Triangle, VarMean, except,
+        keep, on_device,
     };
     #[cfg(feature = "training")]
     pub use namegrad_data::{Csv, Dataset, Loader, Mnist, TensorDataset};

@@ -7,7 +7,9 @@ use crate::tensor::Tensor;
 use namegrad_core::args::NewNames;
 use namegrad_core::options::{TrilOptions, TriuOptions};
 use namegrad_core::random::{Distribution, Sampled};
-use namegrad_core::{Argument, DType, Data, IntoShape, NamedTensor, Names, Result, Scalar, default_dtype};
+use namegrad_core::{
+    Argument, DType, Data, Device, IntoShape, NamedTensor, Names, OnDevice, Result, Scalar, default_dtype,
+};
 use namegrad_core::{Error, ErrorKind};
 
 /// Options of a new tensor: its dtype, its names, and whether it requires a gradient.
@@ -25,6 +27,7 @@ pub struct TensorOptions {
     dtype: Option<DType>,
     requires_grad: bool,
     names: NewNames,
+    device: Option<Device>,
 }
 
 impl TensorOptions {
@@ -47,6 +50,24 @@ impl TensorOptions {
     /// `linspace`, `eye`. If a shape has names, they must agree.
     pub fn names(self, names: impl Into<NewNames>) -> TensorOptions {
         TensorOptions { names: names.into(), ..self }
+    }
+
+    /// Sets the device; by default, it is that of [`on_device`](namegrad_core::on_device).
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = TensorOptions::new().device(Device::Meta).randn([("row", 1 << 30), ("col", 1 << 30)])?;
+    /// assert_eq!(x.sum("row")?.shape().to_string(), "[col=1073741824]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn device(self, device: Device) -> TensorOptions {
+        TensorOptions { device: Some(device), ..self }
+    }
+
+    /// The device of a new tensor, until the result is dropped.
+    #[track_caller]
+    fn on_device(&self) -> Result<OnDevice> {
+        self.device.map_or_else(|| Ok(OnDevice::default()), OnDevice::enter)
     }
 
     #[track_caller]
@@ -77,6 +98,7 @@ impl TensorOptions {
     /// gradients.
     #[track_caller]
     pub fn zeros(&self, shape: impl IntoShape) -> Result<Tensor> {
+        let _device = self.on_device()?;
         self.finish("zeros", NamedTensor::full_as("zeros", shape, Scalar::Float(0.0), self.float())?)
     }
 
@@ -86,6 +108,7 @@ impl TensorOptions {
     /// As [`zeros`](Self::zeros).
     #[track_caller]
     pub fn ones(&self, shape: impl IntoShape) -> Result<Tensor> {
+        let _device = self.on_device()?;
         self.finish("ones", NamedTensor::full_as("ones", shape, Scalar::Float(1.0), self.float())?)
     }
 
@@ -95,6 +118,7 @@ impl TensorOptions {
     /// As [`zeros`](Self::zeros).
     #[track_caller]
     pub fn empty(&self, shape: impl IntoShape) -> Result<Tensor> {
+        let _device = self.on_device()?;
         // Zeros, because reading uninitialized memory is undefined behavior, and new pages are zero anyway.
         self.finish("empty", NamedTensor::full_as("empty", shape, Scalar::Float(0.0), self.float())?)
     }
@@ -105,6 +129,7 @@ impl TensorOptions {
     /// As [`zeros`](Self::zeros).
     #[track_caller]
     pub fn full(&self, shape: impl IntoShape, value: impl Into<Scalar>) -> Result<Tensor> {
+        let _device = self.on_device()?;
         let value = value.into();
         self.finish("full", NamedTensor::full_as("full", shape, value, self.dtype.unwrap_or(value.dtype()))?)
     }
@@ -124,6 +149,7 @@ impl TensorOptions {
     /// As [`rand`](Self::rand); [`ErrorKind::Value`] unless `low <= high`.
     #[track_caller]
     pub fn uniform(&self, shape: impl IntoShape, low: f64, high: f64) -> Result<Tensor> {
+        let _device = self.on_device()?;
         self.finish(
             "uniform",
             NamedTensor::uniform("uniform", shape.shape_for("uniform")?, low, high, self.float())?,
@@ -145,6 +171,7 @@ impl TensorOptions {
     /// As [`rand`](Self::rand); [`ErrorKind::Value`] for a negative `std`.
     #[track_caller]
     pub fn normal(&self, shape: impl IntoShape, mean: f64, std: f64) -> Result<Tensor> {
+        let _device = self.on_device()?;
         self.finish(
             "normal",
             NamedTensor::normal("normal", shape.shape_for("normal")?, mean, std, self.float())?,
@@ -162,6 +189,7 @@ impl TensorOptions {
         shape: impl IntoShape,
         distribution: &(impl Distribution<T> + Sync),
     ) -> Result<Tensor> {
+        let _device = self.on_device()?;
         self.finish("sample", NamedTensor::sample(shape, distribution, self.dtype)?)
     }
 
@@ -177,6 +205,7 @@ impl TensorOptions {
         end: impl Into<Scalar>,
         step: impl Into<Scalar>,
     ) -> Result<Tensor> {
+        let _device = self.on_device()?;
         let (start, end, step) = (start.into(), end.into(), step.into());
         let dtype = [start, end, step].map(Scalar::dtype).into_iter().fold(DType::I64, DType::promote);
         self.finish("arange", NamedTensor::arange(start, end, step, self.dtype.unwrap_or(dtype))?)
@@ -200,6 +229,7 @@ impl TensorOptions {
         end: TensorOrNumber<'_>,
         steps: usize,
     ) -> Result<Tensor> {
+        let _device = self.on_device()?;
         let (start, end) = (start.tensor(DType::F64)?, end.tensor(DType::F64)?);
         if start.numel() != 1 || end.numel() != 1 {
             let message = "the ends must be single numbers";
@@ -211,7 +241,11 @@ impl TensorOptions {
             let [start, end] = [start, end].map(|x| x.reshape(()).to(self.float()));
             return start?.lerp(&end?, &shares);
         }
-        let (start, end) = (start.to(DType::F64).item::<f64>()?, end.to(DType::F64).item::<f64>()?);
+        let number = |x: &Tensor| match x.device() {
+            Device::Meta => Ok(0.0),
+            _ => x.item::<Scalar>().map(Scalar::to_f64),
+        };
+        let (start, end) = (number(&start)?, number(&end)?);
         self.finish(op, NamedTensor::linspace(start, end, steps, self.float())?)
     }
 
@@ -228,6 +262,7 @@ impl TensorOptions {
         steps: usize,
         base: f64,
     ) -> Result<Tensor> {
+        let _device = self.on_device()?;
         let exact = TensorOptions { dtype: Some(DType::F64), requires_grad: false, ..self.clone() };
         let exponents = exact.spaced("logspace", start.either(), end.either(), steps)?;
         let base = Tensor::constant(NamedTensor::full_as("logspace", (), base.into(), DType::F64)?);
@@ -244,6 +279,7 @@ impl TensorOptions {
     /// As [`zeros`](Self::zeros).
     #[track_caller]
     pub fn eye(&self, rows: usize, cols: usize) -> Result<Tensor> {
+        let _device = self.on_device()?;
         self.finish("eye", NamedTensor::eye(rows, cols, self.float())?)
     }
 
@@ -253,6 +289,7 @@ impl TensorOptions {
     /// [`ErrorKind::Shape`] if rows differ in length.
     #[track_caller]
     pub fn tensor(&self, data: impl Data) -> Result<Tensor> {
+        let _device = self.on_device()?;
         self.finish("tensor", NamedTensor::new_as(data, self.dtype)?)
     }
 }

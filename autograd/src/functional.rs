@@ -74,7 +74,7 @@ fn gradients(
 
 #[track_caller]
 fn zeros(x: &Tensor) -> Result<Tensor> {
-    Ok(Tensor::constant(NamedTensor::zeros(x.sizes())?.to(x.dtype())?))
+    x.value().unnamed().full_like(0, x.dtype()).map(Tensor::constant)
 }
 
 /// Takes a result off the tape unless it is to be recorded.
@@ -232,7 +232,7 @@ pub fn jacobian(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[&Tensor]) -> 
         let sizes: Vec<usize> = crate::list(y.sizes().iter().chain(x.sizes()).copied());
         let jacobian = match rows.get(number) {
             Some(rows) => rows.rename(None)?.reshape(sizes)?,
-            None => Tensor::constant(NamedTensor::zeros(sizes)?.to(y.dtype())?),
+            None => y.new_zeros(sizes)?,
         };
         jacobians.push(jacobian.rename(Some(primed("jacobian", &y, x)?))?);
     }
@@ -275,7 +275,7 @@ fn forward_jacobians(
                 let y = f(&crate::list::<_, Vec<Tensor>>(inputs.iter().map(|x| (*x).clone())))?;
                 let sizes: Vec<usize> = crate::list(y.sizes().iter().chain(x.sizes()).copied());
                 shape = Some(y.detach());
-                Tensor::constant(NamedTensor::zeros(sizes)?.to(y.dtype())?)
+                y.new_zeros(sizes)?
             }
             _ => {
                 let of_y = RefCell::new(None);

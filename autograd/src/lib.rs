@@ -67,11 +67,11 @@ pub use hooks::{HookHandle, register_backward_end_hook};
 pub use line::{Called, called_here};
 use namegrad_core::list;
 pub use observe::{
-    ForThread, HandedOver, Observed, Observer, Section, SectionKind, hand_over, observe, observe_by,
+    ForThread, HandedOver, Held, Observed, Observer, Section, SectionKind, hand_over, observe, observe_by,
     running_layer, span, span_at,
 };
 #[doc(hidden)]
-pub use observe::{InLayer, in_layer, starting};
+pub use observe::{InLayer, holding, in_layer, starting};
 pub use op::{Joined, Kept, Op, Outputs};
 pub use operators::{AsTensor, Operand};
 #[doc(hidden)]

@@ -4,6 +4,8 @@
 //! function pointer: the location of an op is then a line of this library. So a layer, a function of `nn` and
 //! a span also say where they were called, and an op whose own line is in the library counts for that line.
 
+use crate::plain::{Input, values};
+use namegrad_core::{Device, OnDevice};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -20,6 +22,8 @@ thread_local! {
 #[must_use = "the call lasts until this is dropped"]
 pub struct Called {
     before: Option<CallSite>,
+    /// The device of new tensors before, as [`OnDevice::until`] has it.
+    device: bool,
     /// Keeps the value on its thread.
     here: PhantomData<*const ()>,
 }
@@ -30,16 +34,32 @@ pub fn called_here() -> Called {
     called_at(Location::caller())
 }
 
+/// [`called_here`] with these inputs: new tensors are on their device. If they are on different ones, the first
+/// op that meets two of them is an error.
+#[track_caller]
+pub fn called_with(inputs: &[Input<'_>]) -> Called {
+    let mut all = inputs.iter().flat_map(Input::tensors).map(|x| x.value());
+    let device = match all.any(|x| x.device() == Device::Meta) {
+        true => OnDevice::of_inputs("", &values(inputs), &[], &[]).unwrap_or_default(),
+        false => OnDevice::default(),
+    };
+    entered(Location::caller(), device)
+}
+
 /// [`called_here`] at another line.
-#[inline(never)]
 pub(crate) fn called_at(at: CallSite) -> Called {
+    entered(at, OnDevice::default())
+}
+
+#[inline(never)]
+fn entered(at: CallSite, device: OnDevice) -> Called {
     let before = CALLED.get();
     // A call from inside of the library is a part of the call that is known already. Most have the same
     // location.
     if before.is_none_or(|before| !std::ptr::eq(before, at) && !is_of_library(at)) {
         CALLED.set(Some(at));
     }
-    Called { before, here: PhantomData }
+    Called { before, device: device.until(), here: PhantomData }
 }
 
 /// The call of this thread, for another thread that works for it.
@@ -50,15 +70,16 @@ pub(crate) fn called() -> Option<CallSite> {
 impl Drop for Called {
     #[inline(always)]
     fn drop(&mut self) {
-        restore(self.before);
+        restore(self.before, self.device);
     }
 }
 
 /// Ends a call. Functions of C do not unwind, so that callers have no code for that.
 #[allow(improper_ctypes_definitions)] // the caller is not C
 #[inline(never)]
-extern "C" fn restore(before: Option<CallSite>) {
+extern "C" fn restore(before: Option<CallSite>, device: bool) {
     CALLED.set(before);
+    OnDevice::restore(device);
 }
 
 /// The line that something at `at` counts for.

@@ -23,6 +23,54 @@ pub struct Observed<'a> {
     pub at: &'static Location<'static>,
 }
 
+impl Observed<'_> {
+    /// The multiplications whose results the op adds up: those of products, convolutions, attention and
+    /// recurrent layers. Other ops have none.
+    ///
+    /// ```
+    /// use namegrad::autograd::observe;
+    /// use namegrad::prelude::*;
+    /// let (a, b) = (Tensor::ones([2, 3])?, Tensor::ones([3, 4])?);
+    /// observe(|op| assert_eq!(op.multiply_adds(), 2 * 3 * 4), || a.matmul(&b))?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn multiply_adds(&self) -> usize {
+        let (inputs, Some(output)) = (self.inputs, self.outputs.first()) else { return 0 };
+        let last = |x: &NamedTensor| x.sizes().last().copied().unwrap_or(1);
+        match (self.op, inputs) {
+            ("mm" | "bmm" | "matmul" | "mv" | "dot" | "linear", [a, ..]) => output.numel() * last(a),
+            ("addmm" | "addmv" | "baddbmm", [_, a, ..]) => output.numel() * last(a),
+            ("outer", _) => output.numel(),
+            // Each sum is over the dims that both inputs have and the output has not.
+            ("tensordot" | "contract", [a, b, ..]) => {
+                let named = output.has_names() || a.has_names() && output.ndim() == 0;
+                if !named || (0..a.ndim()).any(|dim| a.names().get(dim).is_none()) {
+                    return (a.numel() as f64 * b.numel() as f64 * output.numel() as f64).sqrt() as usize;
+                }
+                let is_left = |name| output.names().position(name).is_some();
+                let summed = (0..a.ndim()).filter(|dim| !a.names().get(*dim).is_some_and(is_left));
+                output.numel() * summed.map(|dim| a.sizes()[dim]).product::<usize>()
+            }
+            ("convolution", [_, weight, ..]) => output.numel() * per_channel(weight),
+            ("convolution_input", [g, weight, ..]) => g.numel() * per_channel(weight),
+            ("convolution_weight", [_, g, ..]) => g.numel() * per_channel(output),
+            ("scaled_dot_product_attention", [query, key, ..]) if key.ndim() >= 2 => {
+                (query.numel() + output.numel()) * key.sizes()[key.ndim() - 2]
+            }
+            ("recurrent", [x, _, w_ih, w_hh, rest @ ..]) if x.ndim() == 3 => {
+                let projection = rest.iter().skip(1).filter(|x| x.ndim() == 2).map(|x| x.numel());
+                x.sizes()[0] * x.sizes()[1] * (w_ih.numel() + w_hh.numel() + projection.sum::<usize>())
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// The multiply-adds of each element of the output of a convolution.
+fn per_channel(weight: &NamedTensor) -> usize {
+    weight.sizes().iter().skip(1).product()
+}
+
 /// A section of a program, which can contain ops and other sections.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
@@ -46,6 +94,18 @@ pub enum SectionKind {
     Derivative,
 }
 
+/// What a program holds from one step to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Held {
+    /// The value of a parameter.
+    Parameter,
+    /// The accumulated gradient of a leaf.
+    Gradient,
+    /// The state of an optimizer.
+    State,
+}
+
 /// Receives ops and sections: see [`observe_by`]. The calls come from the thread that the program runs on.
 pub trait Observer {
     /// An op has run.
@@ -60,6 +120,10 @@ pub trait Observer {
 
     /// The latest section that has started ends.
     fn leave(&self) {}
+
+    /// The program holds a tensor from one step to the next: it reads a parameter, has the complete gradient of
+    /// a leaf, or the state of an optimizer. The observer sees a tensor each time.
+    fn holds(&self, _what: Held, _value: &NamedTensor) {}
 
     /// Makes an observer for a thread that works for this one: see [`hand_over`]. By default, nobody observes
     /// it.
@@ -273,6 +337,20 @@ impl std::fmt::Debug for HandedOver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("HandedOver").field(&self.observer.is_some()).finish()
     }
+}
+
+/// Shows a tensor that the program holds from one step to the next to the observer.
+#[inline]
+#[doc(hidden)]
+pub fn holding(what: Held, value: &NamedTensor) {
+    if is_observed() {
+        hold(what, value);
+    }
+}
+
+#[cold]
+fn hold(what: Held, value: &NamedTensor) {
+    with_observer(&|observer| observer.holds(what, value));
 }
 
 /// Says that an op starts, of which [`tell`] says that it has run.

@@ -1,10 +1,11 @@
 //! [`Parameter`]: a tensor that is shared by a layer and an optimizer, or computed from others
 //! ([`Computed`]).
 
+use crate::observe::{Held, holding};
 use crate::places;
 use crate::tensor::Tensor;
 use namegrad_core::names::signature::{HasDims, Met, Signature};
-use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Result, Shape};
+use namegrad_core::{DType, Device, Error, ErrorKind, Name, NamedTensor, Result, Shape};
 use std::any::Any;
 use std::fmt;
 use std::panic::Location;
@@ -238,7 +239,11 @@ impl Parameter {
             Some(computed) => computed
                 .tensor()
                 .map_err(|error| error.context("a parameter that is computed from others: ").at(caller)),
-            None => Ok(self.0.read().clone()),
+            None => {
+                let tensor = self.0.read().clone();
+                holding(Held::Parameter, tensor.value());
+                Ok(tensor)
+            }
         }
     }
 
@@ -455,6 +460,29 @@ impl Parameter {
     #[doc(hidden)]
     pub fn set_blocks(&self, blocks: Blocks) {
         let _ = self.0.blocks.set(blocks);
+    }
+
+    /// The device of the value.
+    pub fn device(&self) -> Device {
+        self.0.read().device()
+    }
+
+    /// Moves the value to a device, see [`Tensor::to_device`]. If it is there already, nothing changes;
+    /// otherwise the accumulated gradient is removed.
+    ///
+    /// # Errors
+    /// Same as there.
+    #[track_caller]
+    pub fn to_device(&self, device: Device) -> Result<()> {
+        if self.device() == device {
+            return Ok(());
+        }
+        self.zero_grad();
+        let caller = Location::caller();
+        self.update(|own| {
+            *own = own.to_device(device).map_err(|error| error.at(caller))?;
+            Ok(())
+        })
     }
 
     /// Whether both are the same parameter.

@@ -3,6 +3,8 @@
 //! A method such as `x.add(2.0)` is generic, so it is compiled in each crate that calls it. It only converts
 //! its arguments to the types here and calls a function that is compiled once, in this crate.
 
+#[doc(hidden)]
+pub use crate::line::called_with;
 use crate::operators::AsTensor;
 use crate::parameter::Parameter;
 use crate::tensor::Tensor;

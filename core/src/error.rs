@@ -55,6 +55,8 @@ pub enum ErrorKind {
     Autograd,
     /// This form of the op is not supported.
     Unsupported,
+    /// Tensors of one op are on different devices.
+    Device,
     /// Out of memory.
     OutOfMemory,
     /// A file or stream could not be read or written.

@@ -108,6 +108,15 @@ fn tensor_text(
     text
 }
 
+/// The text of a tensor without elements, with its sizes in their place.
+pub(crate) fn without_elements(sizes: &[usize], suffixes: &[&str]) -> String {
+    let (mut text, size) = (format!("{PREFIX}..."), format!("size={}", tuple(sizes)));
+    let first = ["device='meta'", &size];
+    push_suffixes(&mut text, first.into_iter().chain(suffixes.iter().copied()), printoptions().linewidth);
+    text.push(')');
+    text
+}
+
 /// Python's text of a tuple: `()`, `(3,)`, `(3, 4)`.
 fn tuple(sizes: &[usize]) -> String {
     let items: Vec<_> = crate::list(sizes.iter().map(usize::to_string));

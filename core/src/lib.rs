@@ -47,7 +47,9 @@ pub use args::{Argument, IntoShape, NewDim, Value, Whole};
 pub use callback::list;
 pub use cell::Cell;
 pub use cpu::conv::{Winograd, set_winograd};
-pub use device::Device;
+#[doc(hidden)]
+pub use device::OnDevice;
+pub use device::{Device, on_device};
 pub use dim::{Dim, Dims, IntoDim, IntoDims, except, keep};
 #[doc(hidden)]
 pub use dim::{called, in_rust};
@@ -75,6 +77,7 @@ pub mod options {
 /// The memory that tensors use, and the cache of freed memory.
 pub mod memory {
     pub use crate::cpu::storage::{
-        MemoryStats, allocated_bytes, empty_cache, reset_peak, set_cache_limit, stats,
+        MemoryStats, MetaStats, allocated_bytes, empty_cache, meta_stats, reset_meta_peak, reset_peak,
+        set_cache_limit, stats,
     };
 }

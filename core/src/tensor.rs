@@ -2,6 +2,7 @@
 //! the buffer is shared. `make` creates tensors, `serialize` is serde's form of a tensor inside other data, and
 //! `bytes` that of its elements in files.
 use crate::cpu::storage::Storage;
+use crate::device::is_on_meta;
 use crate::dtype::{Category, DType, Element, Number, Opaque, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Layout, has, product};
@@ -347,7 +348,14 @@ impl NamedTensor {
 
     /// The address of the first element, which shows whether two tensors share a buffer.
     pub fn data_ptr(&self) -> *const u8 {
-        self.ptr()
+        self.look_behind();
+        self.parts.storage.address().wrapping_add(self.parts.offset * self.parts.dtype.itemsize())
+    }
+
+    /// Whether the tensor has no elements, as it is on the meta device.
+    #[inline]
+    pub(crate) fn is_meta(&self) -> bool {
+        self.parts.storage.is_meta()
     }
 
     /// The number of tensors that share this tensor's buffer, including itself.
@@ -355,15 +363,17 @@ impl NamedTensor {
         self.parts.storage.references()
     }
 
-    /// Whether an in-place op can write into the buffer: the tensor is dense and the buffer is not shared.
+    /// Whether an in-place op can write into the buffer: the tensor is dense and the buffer is not shared, and
+    /// on the device of new tensors.
     #[inline]
     pub(crate) fn is_writable(&self) -> bool {
-        self.parts.storage.is_unique() && self.is_contiguous()
+        self.parts.storage.is_unique() && self.is_contiguous() && (self.is_meta() || !is_on_meta())
     }
 
     #[inline]
     pub(crate) fn ptr(&self) -> *const u8 {
         self.look_behind();
+        assert!(!self.is_meta(), "a tensor without elements is not read");
         // SAFETY: the offset of a view is inside the buffer or at its end; `view_as` checks it.
         unsafe { self.parts.storage.data().add(self.parts.offset * self.parts.dtype.itemsize()) }
     }
@@ -375,6 +385,7 @@ impl NamedTensor {
     #[inline]
     pub(crate) fn ptr_mut(&mut self) -> *mut u8 {
         self.look_behind();
+        assert!(!self.is_meta(), "a tensor without elements is not written");
         // SAFETY: as in `ptr`.
         unsafe { self.parts.storage.data_mut().add(self.parts.offset * self.parts.dtype.itemsize()) }
     }
@@ -391,8 +402,19 @@ impl NamedTensor {
     /// contiguous.
     #[track_caller]
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
+        self.check_elements("as_slice")?;
+        self.elements()
+    }
+
+    /// Same as [`as_slice`](Self::as_slice), for kernels, which do not run on a meta tensor: it has no
+    /// elements.
+    #[track_caller]
+    pub(crate) fn elements<T: Element>(&self) -> Result<&[T]> {
         self.check_dtype("as_slice", T::DTYPE)?;
         self.check_contiguous()?;
+        if self.is_meta() {
+            return Ok(&[]);
+        }
         // SAFETY: contiguous, so there are `numel` elements of type T, and nobody writes to a shared buffer.
         // They were written before the tensor was made: the contract of `Unwritten`.
         Ok(unsafe { std::slice::from_raw_parts(self.ptr().cast(), self.numel()) })
@@ -403,6 +425,9 @@ impl NamedTensor {
     pub(crate) fn opaque<U>(&self) -> Result<&[Opaque<U>]> {
         assert_eq!(size_of::<U>(), self.parts.dtype.itemsize(), "elements of this width");
         self.check_contiguous()?;
+        if self.is_meta() {
+            return Ok(&[]);
+        }
         // SAFETY: as in `as_slice`; the type has the size of an element and all patterns of bits.
         Ok(unsafe { std::slice::from_raw_parts(self.ptr().cast(), self.numel()) })
     }
@@ -419,7 +444,7 @@ impl NamedTensor {
 
     /// The bytes of the elements, which are contiguous.
     pub(crate) fn bytes(&self) -> &[u8] {
-        assert!(self.is_contiguous(), "the bytes of a dense tensor");
+        assert!(self.is_contiguous() && !self.is_meta(), "the bytes of a dense tensor");
         // SAFETY: as in `as_slice`; elements have no padding.
         unsafe { std::slice::from_raw_parts(self.ptr(), self.nbytes()) }
     }
@@ -429,6 +454,7 @@ impl NamedTensor {
     #[track_caller]
     pub(crate) fn overwrite(&mut self, write: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
         self.make_writable()?;
+        self.check_elements("overwrite")?;
         let nbytes = self.nbytes();
         // SAFETY: unique and contiguous, and every pattern of bits is a number; a `bool` is mended below.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.ptr_mut(), nbytes) };
@@ -451,7 +477,7 @@ impl NamedTensor {
 
     /// Copies the elements if the buffer is shared or the tensor is not contiguous.
     #[track_caller]
-    fn make_writable(&mut self) -> Result<()> {
+    pub(crate) fn make_writable(&mut self) -> Result<()> {
         if !self.is_writable() {
             *self = self.deep_clone()?;
         }
@@ -467,6 +493,7 @@ impl NamedTensor {
     pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T]> {
         self.check_dtype("as_mut_slice", T::DTYPE)?;
         self.make_writable()?;
+        self.check_elements("as_mut_slice")?;
         let numel = self.numel();
         // SAFETY: unique and contiguous, so the elements are ours to write.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.ptr_mut().cast(), numel) })
@@ -504,6 +531,7 @@ impl NamedTensor {
     #[track_caller]
     fn elements_as(&self, dtype: DType) -> Result<NamedTensor> {
         const OP: &str = "to_vec";
+        self.check_elements(OP)?;
         if self.parts.dtype == dtype && self.is_contiguous() {
             return Ok(self.clone());
         }
@@ -554,6 +582,7 @@ impl NamedTensor {
             return Err(Error::about(&[self], ErrorKind::Shape, "item", message)
                 .with_repair("x.to_vec::<f32>()? for all elements, or x.sum(..)? for one number"));
         }
+        self.check_elements("item")?;
         // SAFETY: there is one element.
         Ok(unsafe { self.read(0) })
     }
@@ -623,7 +652,7 @@ fn lies_within(room: usize, sizes: &[usize], strides: &[isize], offset: usize) -
 impl NamedTensor {
     /// Prints the tensor as PyTorch does, followed by `more`, such as `grad_fn=<mul>`.
     pub fn write(&self, f: &mut std::fmt::Formatter<'_>, more: &[&str]) -> std::fmt::Result {
-        use crate::fmt::{PrintedElement as Shown, write_tensor};
+        use crate::fmt::{PrintedElement as Shown, without_elements, write_tensor};
         let get = |index: &[usize]| match self.at(index) {
             Scalar::Float(value) => Shown::Float(value),
             Scalar::Int(value) => Shown::Int(value),
@@ -635,6 +664,9 @@ impl NamedTensor {
         let names = self.has_names().then(|| format!("names={}", self.parts.names.tuple(self.ndim())));
         let suffixes: Vec<&str> =
             crate::list(dtype.as_deref().into_iter().chain(more.iter().copied()).chain(names.as_deref()));
+        if self.is_meta() {
+            return f.write_str(&without_elements(self.sizes(), &suffixes));
+        }
         write_tensor(f, self.sizes(), &get, &suffixes)
     }
 }

@@ -4,7 +4,7 @@ use crate::field::{Entry, Field, Visitor};
 use namegrad_autograd::{Tensor, places, taken};
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
-use namegrad_core::{DType, NamedTensor, Result};
+use namegrad_core::{DType, Device, NamedTensor, Result};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -105,6 +105,16 @@ impl Buffer {
     #[track_caller]
     pub fn to_dtype(&self, dtype: DType) -> Result<()> {
         self.replace(self.value().to(dtype)?);
+        Ok(())
+    }
+
+    /// Moves the value to a device, see [`Tensor::to_device`].
+    ///
+    /// # Errors
+    /// Same as there.
+    #[track_caller]
+    pub fn to_device(&self, device: Device) -> Result<()> {
+        self.replace(self.value().to_device(device)?);
         Ok(())
     }
 

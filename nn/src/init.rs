@@ -4,7 +4,7 @@
 //! [`Gain`] has the factors for nonlinearities, and [`fans`] defines fan in and fan out.
 
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
-use namegrad_core::{DType, Error, ErrorKind, Result, Scalar, Sizes};
+use namegrad_core::{DType, Device, Error, ErrorKind, Result, Scalar, Sizes, on_device};
 use namegrad_macros::Setters;
 
 /// The pass in which an initialization preserves the variance.
@@ -107,7 +107,7 @@ pub fn fans(parameter: &Parameter) -> Result<(usize, usize)> {
 /// The options and the sizes of a new value.
 fn like(parameter: &Parameter) -> (TensorOptions, Sizes) {
     let old = parameter.tensor();
-    (TensorOptions::new().dtype(old.dtype()), Sizes::from_slice(old.sizes()))
+    (TensorOptions::new().dtype(old.dtype()).device(old.device()), Sizes::from_slice(old.sizes()))
 }
 
 /// Sets the parameter to the value. An error becomes an error of `op`.
@@ -174,13 +174,14 @@ pub fn trunc_normal_(parameter: &Parameter, mean: f64, std: f64, low: f64, high:
     Error::ensure(std > 0.0 && low < high, ErrorKind::Value, OP, || {
         format!("std must be positive and low below high, got {std}, {low} and {high}")
     })?;
-    let (_, sizes) = like(parameter);
+    let (options, sizes) = like(parameter);
     let scale = std * 2f64.sqrt();
     // The inverse of the distribution function, of uniform numbers between its values at the bounds.
     let value = || {
-        let ends = Tensor::from_slice(&[(low - mean) / scale, (high - mean) / scale], 2)?.erf()?;
+        let ends = [(low - mean) / scale, (high - mean) / scale];
+        let ends = on_device(Device::Cpu, || Tensor::from_slice(&ends, 2)?.erf())?;
         let [from, to] = [ends.item_at::<f64>([0])?, ends.item_at::<f64>([1])?];
-        let parts = TensorOptions::new().dtype(DType::F64).uniform(&sizes, from, to)?;
+        let parts = options.dtype(DType::F64).uniform(&sizes, from, to)?;
         parts.erfinv()?.mul(scale)?.add(mean)?.clamp(low, high)?.to(parameter.tensor().dtype())
     };
     set(OP, parameter, value())

@@ -8,7 +8,7 @@ use crate::state::{LoadOptions, LoadReport, StateDict};
 use crate::summary::Summary;
 use crate::{Buffer, Entry, Layer, Visitor};
 use namegrad_autograd::Parameter;
-use namegrad_core::{DType, Error, ErrorKind, Result};
+use namegrad_core::{DType, Device, Error, ErrorKind, Result};
 use std::fmt;
 use std::sync::Arc;
 
@@ -300,6 +300,30 @@ pub trait Module: ModuleFields {
         cast(&self, dtype)
     }
 
+    /// Moves all parameters and buffers to a device, see
+    /// [`Tensor::to_device`](namegrad_autograd::Tensor::to_device). Accumulated gradients are removed.
+    ///
+    /// A model is made without memory in [`on_device`](namegrad_core::on_device). Values for it come from a
+    /// state: [`load_state_dict`](Self::load_state_dict) puts them in place of those on the meta device.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let real = Linear::new(("in", 3), ("out", 2))?;
+    /// let model = on_device(Device::Meta, || Linear::new(("in", 3), ("out", 2)))?;
+    /// model.load_state_dict(&real.state_dict())?;
+    /// assert_eq!(model.weight().tensor(), real.weight().tensor());
+    /// real.to_device(Device::Meta)?;
+    /// assert_eq!(real.weight().device(), Device::Meta);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] from the meta device to another one, where there are no values to move.
+    #[track_caller]
+    fn to_device(&self, device: Device) -> Result<()> {
+        move_to(&self, device)
+    }
+
     /// The values of all parameters and buffers by path, as they are now.
     ///
     /// [`StateDict`] has an example.
@@ -419,6 +443,17 @@ fn set_frozen(op: &'static str, module: &dyn AnyModule, pattern: &str, frozen: b
         paths.push(path);
     }
     Ok(paths)
+}
+
+#[track_caller]
+fn move_to(module: &dyn AnyModule, device: Device) -> Result<()> {
+    for parameter in parameters(module) {
+        parameter.to_device(device)?;
+    }
+    for (_, buffer) in named_buffers(module) {
+        buffer.to_device(device)?;
+    }
+    Ok(())
 }
 
 #[track_caller]

@@ -2,7 +2,7 @@
 
 use crate::training::ModulePath;
 use namegrad_autograd::{Called, InLayer, Observed, Tensor, called_here, in_layer, no_grad, observe};
-use namegrad_core::{NamedTensor, Shape};
+use namegrad_core::Shape;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -123,7 +123,7 @@ impl Trace {
     }
 
     fn see(&mut self, op: &Observed<'_>) {
-        let count = multiply_adds(op);
+        let count = op.multiply_adds();
         for (at, (layer, _)) in self.running.iter().enumerate() {
             // Once for a layer that calls itself.
             if self.running[..at].iter().all(|(other, _)| other != layer) {
@@ -134,41 +134,4 @@ impl Trace {
             self.last = Some(output.shape());
         }
     }
-}
-
-/// The multiplications whose results an op adds up: those of products, convolutions, attention and recurrent
-/// layers. Other ops count nothing.
-fn multiply_adds(op: &Observed<'_>) -> usize {
-    let (inputs, Some(output)) = (op.inputs, op.outputs.first()) else { return 0 };
-    let last = |x: &NamedTensor| x.sizes().last().copied().unwrap_or(1);
-    match (op.op, inputs) {
-        ("mm" | "bmm" | "matmul" | "mv" | "dot" | "linear", [a, ..]) => output.numel() * last(a),
-        ("addmm" | "addmv" | "baddbmm", [_, a, ..]) => output.numel() * last(a),
-        ("outer", _) => output.numel(),
-        // Each sum is over the dims that both inputs have and the output has not.
-        ("tensordot" | "contract", [a, b, ..]) => {
-            let named = output.has_names() || a.has_names() && output.ndim() == 0;
-            if !named || (0..a.ndim()).any(|dim| a.names().get(dim).is_none()) {
-                return (a.numel() as f64 * b.numel() as f64 * output.numel() as f64).sqrt() as usize;
-            }
-            let is_left = |name| output.names().position(name).is_some();
-            let summed = (0..a.ndim()).filter(|dim| !a.names().get(*dim).is_some_and(is_left));
-            output.numel() * summed.map(|dim| a.sizes()[dim]).product::<usize>()
-        }
-        ("convolution", [_, weight, ..]) => output.numel() * per_channel(weight),
-        ("convolution_input", [g, weight, ..]) => g.numel() * per_channel(weight),
-        ("scaled_dot_product_attention", [query, key, ..]) if key.ndim() >= 2 => {
-            (query.numel() + output.numel()) * key.sizes()[key.ndim() - 2]
-        }
-        ("recurrent", [x, _, w_ih, w_hh, rest @ ..]) if x.ndim() == 3 => {
-            let projection = rest.iter().skip(1).filter(|x| x.ndim() == 2).map(|x| x.numel());
-            x.sizes()[0] * x.sizes()[1] * (w_ih.numel() + w_hh.numel() + projection.sum::<usize>())
-        }
-        _ => 0,
-    }
-}
-
-/// The multiply-adds of each element of the output of a convolution.
-fn per_channel(weight: &NamedTensor) -> usize {
-    weight.sizes().iter().skip(1).product()
 }

@@ -76,9 +76,11 @@ pub use update::{sweep_tensors, update_tensors};
 
 // The names that most files need.
 use formula::*;
-use namegrad_autograd::{Parameter, Tensor};
+use namegrad_autograd::{Held, Parameter, Tensor, holding};
 use namegrad_core::names::apart;
-use namegrad_core::{DType, Element, Error, ErrorKind, NamedTensor, Names, Result, Shape, for_types, list};
+use namegrad_core::{
+    DType, Device, Element, Error, ErrorKind, NamedTensor, Names, OnDevice, Result, Shape, for_types, list,
+};
 use namegrad_io::TensorFile;
 use namegrad_io::fields::{Fields, StateFields, check_numbers, compare, entries, insert, object, value_of};
 use namegrad_io::setting::{Choice, OfJson};

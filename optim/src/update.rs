@@ -48,6 +48,9 @@ pub(crate) fn run(
     sums: &mut [f64],
 ) -> Result<()> {
     check_sizes(param, grad)?;
+    if param.device() == Device::Meta {
+        return Ok(());
+    }
     match param.dtype() {
         DType::F64 => run_as::<f64>(step, param, grad, slots, sums),
         _ => run_as::<f32>(step, param, grad, slots, sums),
@@ -94,6 +97,9 @@ fn run_as<T: Real + Element>(
 
 /// Changes the numbers of one tensor in its buffer. A half type is changed in `f32` and rounded.
 pub(crate) fn run_alone(tensor: &mut NamedTensor, sweep: &dyn Loops, sums: &mut [f64]) -> Result<()> {
+    if tensor.device() == Device::Meta {
+        return Ok(());
+    }
     match tensor.dtype() {
         DType::F64 => sweep_any::<f64>(sweep, tensor.as_mut_slice()?, &[], &mut [], sums),
         DType::F32 => sweep_any::<f32>(sweep, tensor.as_mut_slice()?, &[], &mut [], sums),
@@ -106,10 +112,10 @@ pub(crate) fn run_alone(tensor: &mut NamedTensor, sweep: &dyn Loops, sums: &mut 
     Ok(())
 }
 
-/// The number in a tensor with one element.
+/// The number in a tensor with one element; NaN on the meta device.
 #[inline(never)]
 pub(crate) fn number(tensor: &NamedTensor) -> Result<f64> {
-    Ok(tensor.to_vec::<f64>()?[0])
+    if tensor.device() == Device::Meta { Ok(f64::NAN) } else { Ok(tensor.to_vec::<f64>()?[0]) }
 }
 
 /// The number in a slot of sizes `[]`, in single precision: PyTorch keeps such numbers as `f32` for

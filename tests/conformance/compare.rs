@@ -188,6 +188,7 @@ pub(crate) fn kind(kind: ErrorKind) -> &'static str {
         ErrorKind::Value => "value",
         ErrorKind::Autograd => "autograd",
         ErrorKind::Unsupported => "unsupported",
+        ErrorKind::Device => "device",
         _ => "other",
     }
 }

@@ -16,7 +16,7 @@ table! {
         json!(c.x(0)?.allclose_with(c.x(1)?, close)?)
     };
     "equal" => |c| json!(c.x(0)?.equal(c.x(1)?)?);
-    "cpu" => |c| c.x(0)?.cpu();
+    "cpu" => |c| c.x(0)?.cpu()?;
     "is_cuda" => |c| json!(c.x(0)?.is_cuda());
     "get_device" => |c| json!(match c.x(0)?.device() { Device::Cuda(number) => number as i32, _ => -1 });
     "is_pinned" => |c| { c.x(0)?; json!(false) }; // without a GPU there is no page-locked memory

@@ -610,6 +610,62 @@ fn without_names_by_position() -> Result<()> {
 }
 
 /// Layers are copied with the model that they are a part of.
+/// A layer that is made on the meta device gives there what it gives on the CPU, without elements: results,
+/// gradients of inputs and of parameters.
+#[test]
+fn layers_run_without_elements() -> Result<()> {
+    let needs = ["AdaptiveLogSoftmaxWithLoss"]; // finds the targets of each cluster
+    let forms = |all: &[Tensor]| -> Vec<String> {
+        all.iter().map(|x| format!("{} {} {:?}", x.dtype(), x.shape(), x.value().strides())).collect()
+    };
+    let all = |row: &Row| -> Result<Vec<Tensor>> {
+        let results = (row.named.call)(&row.inputs)?;
+        let given = gradients(row.name, &row.named, &row.inputs)?;
+        let own = row.named.module.parameters().into_iter().filter_map(|parameter| parameter.grad());
+        Ok(results.into_iter().chain(given).chain(own).collect())
+    };
+    let meta = on_device(Device::Meta, every_row)?;
+    for (row, meta) in every_row()?.iter().zip(&meta) {
+        let found = all(meta);
+        if needs.contains(&row.name) {
+            assert_eq!(found.unwrap_err().kind(), ErrorKind::Unsupported, "{}", row.name);
+            continue;
+        }
+        let found = found.unwrap_or_else(|error| panic!("{}: {error}", row.name));
+        assert!(found.iter().all(|x| x.device() == Device::Meta), "{}", row.name);
+        assert_eq!(forms(&found), forms(&all(row)?), "{}", row.name);
+        let moved = &row.copy.module;
+        moved.to_device(Device::Meta)?;
+        assert!(moved.parameters().iter().all(|parameter| parameter.device() == Device::Meta));
+    }
+    Ok(())
+}
+
+/// Optimizers step without elements, and keep their state on the device of the parameter.
+#[test]
+fn optimizers_step_without_elements() -> Result<()> {
+    // That of L-BFGS goes on where the loss says.
+    for optimizer in OPTIMIZERS.iter().filter(|optimizer| optimizer.name() != "Lbfgs") {
+        let model = on_device(Device::Meta, || Linear::new(("in", 400), ("out", 300)))?;
+        let mut own = optimizer.build(&[model.weight().clone()], &serde_json::Value::Null)?;
+        for _ in 0..2 {
+            own.zero_grad();
+            let x = on_device(Device::Meta, || Tensor::ones([("N", 2), ("in", 400)]))?;
+            model.forward(&x)?.square()?.sum(..)?.backward()?;
+            let norm = optim::clip_grad_norm_(model.parameters(), 1.0)?;
+            assert!(norm.is_nan(), "{}", optimizer.name()); // there is none
+            own.step().unwrap_or_else(|error| panic!("{}: {error}", optimizer.name()));
+        }
+        assert_eq!(model.weight().device(), Device::Meta);
+        for state in own.state_dict().groups.iter().flat_map(|group| &group.parameters) {
+            for (name, slot) in &state.slots {
+                assert_eq!(slot.device(), Device::Meta, "{} of {}", name, optimizer.name());
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn layers_are_copied() -> Result<()> {
     for Row { name, inputs, named, copy, further, .. } in rows()? {

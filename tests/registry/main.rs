@@ -7,6 +7,7 @@ mod contributing;
 mod derivatives;
 mod gradients;
 mod memory;
+mod meta;
 mod names;
 mod operators;
 mod properties;

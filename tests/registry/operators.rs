@@ -28,7 +28,7 @@ const OTHERS: &[(&str, &str, &str, &str)] = &[
     ("randn", "Tensor::randn([(\"N\", 2)])?", "floats", NEW),
     ("manual_seed", "manual_seed(0)", "none", ASKED),
     ("random_", "x.random_(0..10)?", "all", RANDOM),
-    ("cpu", "x.cpu()", "all", "`g`"),
+    ("cpu", "x.cpu()?", "all", "`g`"),
     ("cuda", "x.cuda()?", "all", "`g`"),
     ("device", "x.device()", "all", ASKED),
     ("get_device", "x.device()", "all", ASKED),

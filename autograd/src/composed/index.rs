@@ -5,7 +5,7 @@ use crate::chain::*;
 use crate::composed::getitem::{Index, Indices};
 use crate::rules::slice::onto_diagonal;
 use namegrad_core::options::DiagonalOptions;
-use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Unique};
+use namegrad_core::{DType, Device, Error, ErrorKind, Name, NamedTensor, Names, Result, Unique};
 use namegrad_macros::composed;
 
 composed! { index;
@@ -244,7 +244,11 @@ mod kernels {
             true => x.clone(),
             false => Tensor::broadcast_tensors(&[x, mask])?.swap_remove(0),
         };
-        let places = mask.unnamed().expand(x.sizes()).reshape([-1]).nonzero().reshape([-1])?;
+        let marks = mask.unnamed().expand(x.sizes()).reshape([-1])?;
+        let places = match mask.device() {
+            Device::Meta => marks.narrow(0, 0, marks.numel().min(source.numel())).to(DType::I64)?,
+            _ => marks.nonzero().reshape([-1])?,
+        };
         Error::ensure(places.numel() <= source.numel(), ErrorKind::Shape, OP, || {
             format!("the source has {} elements, and the mask is true at {}", source.numel(), places.numel())
         })?;
@@ -262,14 +266,11 @@ mod kernels {
         .map_err(|error| error.with_repair("index.to(DType::I64)?"))?;
         let places = index.unnamed().reshape([-1])?;
         let numel = x.numel() as i64;
-        if places.numel() > 0 {
-            let ends = [places.amin(..)?.item::<i64>()?, places.amax(..)?.item::<i64>()?];
-            if let Some(bad) = ends.into_iter().find(|place| !(-numel..numel).contains(place)) {
-                let message = format!(
-                    "position {bad} is out of bounds for {numel} elements, counted in row-major order"
-                );
-                return Err(Error::new(ErrorKind::Index, op, message));
-            }
+        let all = places.to(DType::I64)?.value().elements_to_check::<i64>()?;
+        if let Some(bad) = all.into_iter().find(|place| !(-numel..numel).contains(place)) {
+            let message =
+                format!("position {bad} is out of bounds for {numel} elements, counted in row-major order");
+            return Err(Error::new(ErrorKind::Index, op, message));
         }
         places.lt(0).choose(places.add(numel)?, &places)
     }
@@ -282,7 +283,8 @@ mod kernels {
         })
         .map_err(|error| error.with_repair("x.to(DType::I64)?"))?;
         let (mut least, mut largest) = (0, -1);
-        if x.numel() > 0 {
+        if x.numel() > 0 && (num_classes == -1 || x.device() != Device::Meta) {
+            x.value().check_elements(OP)?;
             (least, largest) = (x.amin(..)?.item::<i64>()?, x.amax(..)?.item::<i64>()?);
         }
         let count = if num_classes == -1 { largest.saturating_add(1) } else { num_classes as i64 };

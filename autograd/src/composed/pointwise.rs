@@ -91,7 +91,9 @@ composed! { pointwise;
                 x => bits(x),
             }
         };
-        let exponents: Vec<i32> = x.to_vec::<f64>()?.iter().map(exponent).collect();
+        x.value().check_float("frexp")?;
+        let mut exponents: Vec<i32> = x.value().elements_to_check::<f64>()?.iter().map(exponent).collect();
+        exponents.resize(x.numel(), 0); // on the meta device, where there are none
         let exponents = Tensor::from_slice(&exponents, x.shape())?;
         Ok((x.ldexp(&exponents.neg()?)?, exponents))
     }

@@ -1,5 +1,7 @@
 //! Properties of a tensor, and tensors on other devices.
 
+use crate::op::Op;
+use crate::vmap::value_of;
 use crate::{Operand, Tensor};
 use namegrad_core::{DType, Device, Error, ErrorKind, Result};
 
@@ -7,12 +9,41 @@ use namegrad_core::{DType, Device, Error, ErrorKind, Result};
 impl Tensor {
     /// The device that has the elements.
     pub fn device(&self) -> Device {
-        Device::Cpu
+        self.value().device()
+    }
+
+    /// The tensor on this device: this one if it is there already. On the way to the meta device, the elements
+    /// are dropped. [`on_device`](namegrad_core::on_device) makes new tensors there.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 2.0]])?.refine_names(["row", "col"])?.to_device(Device::Meta)?;
+    /// assert_eq!(x.mul(&x)?.sum("row")?.to_string(), "tensor(..., device='meta', size=(2,), names=('col',))");
+    /// assert!(x.to_vec::<f32>().is_err());
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] from the meta device to another one, and for a device that this build does
+    /// not have.
+    #[track_caller]
+    pub fn to_device(&self, device: Device) -> Result<Tensor> {
+        const OP: &str = "to_device";
+        let before = self.device();
+        if before == device {
+            return Ok(self.clone());
+        }
+        let value = value_of(OP, self, &|| self.value().to_device(device), &|x| x.to_device(device))?;
+        Ok(Op::new(OP, value).input(self, move |g, _| g.to_device(before)).output())
     }
 
     /// The tensor in the memory of the CPU: this one if it is already there.
-    pub fn cpu(&self) -> Tensor {
-        self.clone()
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] on the meta device.
+    #[track_caller]
+    pub fn cpu(&self) -> Result<Tensor> {
+        self.to_device(Device::Cpu)
     }
 
     /// The tensor in the memory of a GPU.

@@ -7,7 +7,7 @@ use crate::op::Op;
 use crate::{Tensor, TensorOptions};
 use namegrad_core::options::SearchsortedOptions;
 use namegrad_core::random::{Distribution, Sampled, Source};
-use namegrad_core::{DType, Error, ErrorKind, IntoShape, Name, NamedTensor, Names, Result, keep};
+use namegrad_core::{DType, Device, Error, ErrorKind, IntoShape, Name, NamedTensor, Names, Result, keep};
 use namegrad_macros::composed;
 use std::ops::RangeBounds;
 use std::panic::Location;
@@ -157,7 +157,7 @@ composed! { random;
 /// Checks that all elements are in a range.
 fn within(op: &'static str, name: &str, x: &Tensor, [low, high]: [f64; 2]) -> Result<()> {
     x.value().check_float(op)?;
-    let inside = x.ge(low)?.logical_and(x.le(high)?)?.all(..)?.is_nonzero()?;
+    let inside = x.ge(low)?.logical_and(x.le(high)?)?.value().is_true_everywhere()?;
     Error::ensure(inside, ErrorKind::Value, op, || match high {
         1.0 => format!("{name} must be between 0 and 1"),
         _ => format!("{name} must be finite and not negative"),
@@ -248,6 +248,12 @@ mod kernels {
             return Err(fault(ErrorKind::Value, format!("there are no weights to draw {num_samples} from")));
         }
         let largest = weights.amax(keep(-1))?; // NaN if any is
+        if weights.device() == Device::Meta {
+            return Ok(weights
+                .new_zeros_with(sizes, NewZerosOptions::new().dtype(DType::I64))
+                .movedim(-1, dim)?
+                .named(names));
+        }
         for bound in [weights.amin(..)?.item::<f64>()?, largest.amax(..)?.item::<f64>()?] {
             if !(0.0..f64::INFINITY).contains(&bound) {
                 let error =

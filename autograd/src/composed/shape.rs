@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::chain::*;
-use namegrad_core::{Argument, Error, ErrorKind, Name, NamedTensor, Names, Result, Value, called};
+use namegrad_core::{Argument, Device, Error, ErrorKind, Name, NamedTensor, Names, Result, Value, called};
 use namegrad_macros::composed;
 
 composed! { shape;
@@ -385,6 +385,10 @@ mod kernels {
                     "repeats.rename([(\"{own}\", \"{name}\")])?, if both names mean the same"
                 )));
         }
+        if let (Some(size), Device::Meta) = (output_size, repeats.device()) {
+            return x.index_select(repeats.new_zeros([size])?, dim);
+        }
+        repeats.value().check_elements(OP)?;
         let counts = repeats.to_vec::<i64>()?;
         let whole = counts.iter().all(|n| *n >= 0);
         Error::ensure(whole, ErrorKind::Value, OP, || "repeats must not be negative")?;

@@ -148,7 +148,7 @@ mod kernels {
             format!("expected a weight for each of the {n} observations of {}", called(x.value(), dim))
         })
         .map_err(|error| error.with_operands([x.shape(), weights.shape()]))?;
-        let negative = weights.lt(0).any(..)?.is_nonzero()?;
+        let negative = !weights.lt(0).logical_not()?.value().is_true_everywhere()?;
         Error::ensure(!negative, ErrorKind::Value, op, || "weights cannot be negative")?;
         Ok(weights)
     }
@@ -327,8 +327,8 @@ mod kernels {
                 op,
                 || "bins tensor should have one or more edges",
             )?;
-            let descend = edges.diff(0).lt(0).any(..)?.is_nonzero()?;
-            Error::ensure(!descend, ErrorKind::Value, op, || "the edges of the bins must ascend")?;
+            let ascend = edges.diff(0).lt(0).logical_not()?.value().is_true_everywhere()?;
+            Error::ensure(ascend, ErrorKind::Value, op, || "the edges of the bins must ascend")?;
             return Ok(edges);
         }
         let counts = bins.flat(op, "bins")?.0;

@@ -49,7 +49,7 @@ mod kernels {
     use crate::observe::starting;
     use crate::op::Op;
     use namegrad_core::args::{self, OpenShape};
-    use namegrad_core::{Error, ErrorKind, IntoShape, Result};
+    use namegrad_core::{Device, Error, ErrorKind, IntoShape, Result};
 
     #[track_caller]
     pub(super) fn copy_(x: &mut Tensor, src: &Tensor) -> Result<()> {
@@ -77,7 +77,11 @@ mod kernels {
         }
         value.value().check_fits(OP, x.value())?;
         starting();
-        let filled = x.full_like(value.item::<namegrad_core::Scalar>()?)?.into_value();
+        let number = match value.device() {
+            Device::Meta => 0.into(),
+            _ => value.item::<namegrad_core::Scalar>()?,
+        };
+        let filled = x.full_like(number)?.into_value();
         let y =
             Op::new(OP, filled).input(x, |g, _| g.zeros_like()).input(value, |g, _| Ok(g.clone())).output();
         crate::composed::set_result(x, y);

@@ -122,5 +122,5 @@ fn pow_exponent_gradient(g: &Tensor, a: &Tensor, b: &Tensor, y: &Tensor) -> Resu
 
 /// `x^(a-1) e^-x / Γ(a)`.
 fn gamma_density(a: &Tensor, x: &Tensor) -> Result<Tensor> {
-    (a - 1.0).xlogy(x).sub(x).sub(a.lgamma()?).exp()
+    like(x, a)?.sub(1.0).xlogy(x).sub(x).sub(a.lgamma()?).exp()
 }

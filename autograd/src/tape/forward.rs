@@ -25,7 +25,7 @@ use super::{BackwardOptions, Cx, Edge, Edges, Joint, JointOutput, Meta, Origin, 
 use crate::plain::Input;
 use crate::tensor::{Tensor, grad_with};
 use crate::vmap::{level_of, level_of_inputs};
-use namegrad_core::{DType, NamedTensor, Result};
+use namegrad_core::{DType, NamedTensor, OnDevice, Result};
 use std::cell::RefCell;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
@@ -237,6 +237,7 @@ fn pushed(route: &Route, y: &Tensor, origin: Origin, level: u64, recorded: bool)
         let (t, inputs) = (t.clone()?, NodeInputs::One(&edge.into));
         let of = |g: &Tensor| {
             let cx = Cx { inputs, outputs: OutputGradients::One(g), node, origin, useful: None };
+            let _device = OnDevice::of(g.value());
             edge.gradient.call_with((g, &cx))
         };
         if edge.by_element {

@@ -20,7 +20,7 @@ use crate::observe::{Section, SectionKind, section, section_of};
 use crate::tensor::Tensor;
 pub(super) use gradient::fit;
 use gradient::{accumulate, run_hooks, run_hooks_after};
-use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_core::{Error, ErrorKind, OnDevice, Result};
 use namegrad_macros::Setters;
 use pending::{Arrived, Pending};
 use search::{first_nan, last_uses, leading_to, leaves_of};
@@ -157,6 +157,8 @@ fn walk_from(
     goal: Goal<'_>,
     options: BackwardOptions,
 ) -> Result<Vec<Option<Tensor>>> {
+    // New tensors in formulas are where the gradients are.
+    let _device = roots.first().map(|(_, grad, _)| OnDevice::of(grad.value()));
     // Gradients have the dtypes of the forward pass.
     let _off = crate::autocast::Off::enter();
     let anomaly = is_anomaly_enabled();

@@ -9,7 +9,7 @@ use crate::tape::{
 };
 use crate::vmap::detached;
 use namegrad_core::names::is_strict;
-use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Result, Scalar};
+use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, OnDevice, Result, Scalar};
 use std::sync::Arc;
 
 /// # Gradients
@@ -310,6 +310,7 @@ fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: boo
             checked_gradient(op, gradient.clone(), output.sizes(), output.dtype())?
         }
         None if output.numel() == 1 => {
+            let _device = OnDevice::of(output.value());
             Tensor::constant(NamedTensor::full_as(op, output.sizes(), Scalar::Int(1), output.dtype())?)
         }
         None => {

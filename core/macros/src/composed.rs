@@ -75,6 +75,19 @@ pub(crate) fn kinds(row: &OpRow) -> impl Iterator<Item = (TensorKind, &Ident)> {
     row.tensors.iter().map(|tensor| (tensor.kind, &tensor.name))
 }
 
+/// The statement before the call of the function of a row: the closures in it do not know their caller, and new
+/// tensors are on the device of its inputs. `first` is as in [`call`].
+pub(crate) fn called(row: &OpRow, plain: &TokenStream, first: Option<&Ident>) -> TokenStream {
+    let inputs = inputs(variables(row, first), plain);
+    quote!(let _called = #plain::called_with(#inputs);)
+}
+
+/// The tensors of a row, with their kinds, where `first` is the variable of the first one.
+fn variables<'a>(row: &'a OpRow, first: Option<&'a Ident>) -> impl Iterator<Item = (TensorKind, &'a Ident)> {
+    let of = move |(at, (kind, own))| (kind, first.filter(|_| at == 0).unwrap_or(own));
+    kinds(row).enumerate().map(of)
+}
+
 /// A call of the function of a row. Its errors name the form that was called, and not an op that it is made
 /// of. `first` is the variable of its first tensor.
 pub(crate) fn call(
@@ -92,9 +105,7 @@ pub(crate) fn call(
         }
         None => (name.clone(), quote!()),
     };
-    let tensors = kinds(row).enumerate();
-    let tensors = tensors.map(|(at, (kind, own))| (kind, first.filter(|_| at == 0).unwrap_or(own)));
-    let inputs = inputs(tensors, plain);
+    let inputs = inputs(variables(row, first), plain);
     let module = if row.code.is_some() { quote!(rows) } else { quote!(kernels) };
     let core = &side.core;
     let names = row.tensors.iter().map(|tensor| {
@@ -189,8 +200,6 @@ fn method(row: &OpRow, side: &Side) -> Forms {
     let name = &row.name;
     let (prepare, returned, passed) = (prepared(row, side, false), side.returned(row), passed(row));
     let (doc, written) = (row.doc(side), written());
-    // The closures of a row do not know their caller.
-    let called = quote!(let _called = crate::called_here(););
     let mut all = Forms::default();
     if !row.is_in_place_only() {
         let made = match row.writes() {
@@ -206,7 +215,8 @@ fn method(row: &OpRow, side: &Side) -> Forms {
             false => call(row, side, name, quote!(#(#passed),*), None),
         };
         let casts = with_casts(&quote!(crate), &name.to_string(), kinds(row), &arguments(row), &made);
-        let value = quote! { #called #prepare #casts #made };
+        let called = called(row, &side.plain, None);
+        let value = quote! { #prepare #called #casts #made };
         all.extend(forms(row, side, &doc, &returned, &MethodBody::Own(value), name));
     }
     let (name_, doc) = match &row.in_place {
@@ -234,10 +244,11 @@ fn method(row: &OpRow, side: &Side) -> Forms {
     };
     // The function of an op that has only an in-place form checks this itself, because some are stricter.
     let check = (!row.is_in_place_only()).then(|| quote!(#written.check_in_place(#text)?;));
+    let called = called(row, &side.plain, Some(&written));
     let value = quote! {
-        #called
         #check
         #prepare
+        #called
         #end
     };
     all.extend(forms(row, side, &doc, &returned, &MethodBody::Own(value), name_));

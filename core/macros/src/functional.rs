@@ -4,7 +4,7 @@
 
 use crate::autocast::with_casts;
 use crate::chain;
-use crate::composed::{all_rows, arguments, call, in_rows, kinds, passed, prepared};
+use crate::composed::{all_rows, arguments, call, called, in_rows, kinds, passed, prepared};
 use crate::derivative::nearest;
 use crate::given::{Parameter, Side};
 use crate::layer;
@@ -86,8 +86,7 @@ fn function(row: &OpRow, side: &Side) -> Forms {
     let call = call(row, side, &row.name, quote!(#(#passed),*), None);
     let casts =
         with_casts(&quote!(::namegrad_autograd), &side.called(name), kinds(row), &arguments(row), &call);
-    // A closure in the function does not know its caller.
-    let called = quote!(let _called = ::namegrad_autograd::called_here(););
+    let called = called(row, &side.plain, None);
     let value = quote! { #prepare #called #casts #call };
     // The methods of a trait have the docs.
     let doc = if side.shows_methods() { quote!() } else { row.doc(side) };

@@ -92,10 +92,14 @@ fn functions(row: &OpRow, side: &Side) -> TokenStream {
         }
         (false, false) => quote_spanned!(name.span()=> kernels::#name(#(#names),*)),
     };
+    let device = on_device(row, &name.to_string());
     let mut code = quote! {
         #[inline]
         #[track_caller]
-        pub fn #name(#(#parameters),*) -> crate::Result<#made> { #call }
+        pub fn #name(#(#parameters),*) -> crate::Result<#made> {
+            #device
+            #call
+        }
     };
     let Some(name_) = &row.in_place else { return code };
     let (x, others, more) = (names[0], &names[1..], &parameters[1..]);
@@ -111,12 +115,32 @@ fn functions(row: &OpRow, side: &Side) -> TokenStream {
             #x.replace_with(#text, made).map(drop)
         }),
     };
+    let device = on_device(row, &text);
     code.extend(quote! {
         #[inline]
         #[track_caller]
-        pub fn #name_(#x: &mut crate::NamedTensor #(, #more)*) -> crate::Result<()> { #call }
+        pub fn #name_(#x: &mut crate::NamedTensor #(, #more)*) -> crate::Result<()> {
+            #device
+            #call
+        }
     });
     code
+}
+
+/// The statement by which the results are on the device of the inputs. The kernel of an elementwise op has it.
+fn on_device(row: &OpRow, op: &str) -> TokenStream {
+    if row.by_element() {
+        return quote!();
+    }
+    let of = |kinds: fn(TensorKind) -> bool| {
+        let tensors = row.tensors.iter().filter(move |tensor| kinds(tensor.kind));
+        tensors.map(|tensor| &tensor.name).collect::<Vec<&Ident>>()
+    };
+    let optional = of(|kind| kind == TensorKind::Optional);
+    let lists = of(|kind| kind == TensorKind::List);
+    let tensors = of(|kind| !matches!(kind, TensorKind::Optional | TensorKind::List));
+    let list = lists.first().map_or(quote!(&[]), |list| quote!(#list));
+    quote!(let _device = crate::OnDevice::of_inputs(#op, &[#(&*#tensors),*], &[#(#optional),*], #list)?;)
 }
 
 /// The methods of a row.

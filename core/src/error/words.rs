@@ -21,7 +21,7 @@ pub(super) struct Identity {
 impl Identity {
     fn of(x: &NamedTensor) -> Identity {
         Identity {
-            start: x.ptr().addr(),
+            start: x.data_ptr().addr(),
             dtype: x.dtype(),
             sizes: Sizes::from_slice(x.sizes()),
             strides: Strides::from_slice(x.strides()),

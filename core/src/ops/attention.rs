@@ -2,6 +2,7 @@
 
 use crate::cpu::attention::{Attention, AttentionGradients, MatrixStack};
 use crate::cpu::matmul::{Mat, MatmulElement};
+use crate::device::compute;
 use crate::dtype::{DType, Element, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, product};
@@ -100,9 +101,8 @@ pub(crate) mod kernels {
             Unwritten::of(OP, &sizes(&[heads.queries()]), Names::none(), dtype)?,
         ];
         let [y, lse] = dispatch!(dtype, float T => {
-            let attention = operands.attention::<T>(&heads, &args, &draw)?;
             // SAFETY: the operands have the sizes in `heads`.
-            Unwritten::write_all(out, |out| unsafe { attention.forward(out) })
+            Unwritten::try_write_all(out, |out| Ok(unsafe { operands.attention::<T>(&heads, &args, &draw)?.forward(out) }))?
         }, else unreachable!("checked to be floats"));
         Ok((y.into_dtype(query.dtype())?.with_names(names), lse, draw))
     }
@@ -135,7 +135,8 @@ pub(crate) mod kernels {
             true => Some(zeros(sizes(&heads.batch, [heads.queries(), heads.keys()]))?),
             false => None,
         };
-        dispatch!(dtype, float T => {
+        compute(|| {
+            dispatch!(dtype, float T => {
             let attention = operands.attention::<T>(&heads, args, draw)?;
             let out = AttentionGradients {
                 q: of_query.as_mut_slice::<T>()?,
@@ -144,8 +145,10 @@ pub(crate) mod kernels {
                 mask: of_mask.as_mut().map(|mask| mask.as_mut_slice::<T>()).transpose()?,
             };
             // SAFETY: the operands have the sizes in `heads`.
-            unsafe { attention.backward(g.as_slice::<T>()?, y.as_slice::<T>()?, lse.as_slice::<T>()?, out) };
-        }, else unreachable!("only floats have gradients"));
+            unsafe { attention.backward(g.elements::<T>()?, y.elements::<T>()?, lse.elements::<T>()?, out) };
+            Ok(())
+        }, else unreachable!("only floats have gradients"))
+        })?;
         let [q, k, v, _] = wants;
         Ok([q.then_some(of_query), k.then_some(of_key), v.then_some(of_value), of_mask])
     }
@@ -467,7 +470,13 @@ pub fn attention_dropout(
     sizes: &[usize],
     dtype: DType,
 ) -> Result<Option<NamedTensor>> {
-    let [seed, offset] = draw.to_vec::<i64>()?[..] else { return Ok(None) };
+    if draw.numel() == 0 {
+        return Ok(None);
+    }
+    let [seed, offset] = draw.elements_to_check::<i64>()?[..] else {
+        let shape = Shape { sizes: sizes.into(), names: Names::none() };
+        return NamedTensor::filled("dropout", shape, dtype, 0.into()).map(Some); // on the meta device
+    };
     let mut generator = Generator::from_seed(seed as u64);
     generator.set_state(GeneratorState { seed: seed as u64, offset: offset as u64 });
     let factor = if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 };

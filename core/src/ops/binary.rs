@@ -353,23 +353,23 @@ impl crate::NamedTensor {
         let next = crate::tensor::Unwritten::new(OP, crate::shape::Shape { sizes, names }, dtype)?;
         Ok(match dtype {
             crate::DType::F32 => {
-                let inputs = [x.as_slice()?, y.as_slice()?];
+                let inputs = [x.elements()?, y.elements()?];
                 next.write(|next| next_after(inputs, [f32::next_up, f32::next_down], f32::NAN, next))
             }
             crate::DType::F64 => {
-                let inputs = [x.as_slice()?, y.as_slice()?];
+                let inputs = [x.elements()?, y.elements()?];
                 next.write(|next| next_after(inputs, [f64::next_up, f64::next_down], f64::NAN, next))
             }
             crate::DType::F16 => {
                 let up = |x: f16| f16::from_bits(half_up(x.to_bits()));
                 let down = |x: f16| f16::from_bits(half_down(x.to_bits()));
-                let inputs = [x.as_slice()?, y.as_slice()?];
+                let inputs = [x.elements()?, y.elements()?];
                 next.write(|next| next_after(inputs, [up, down], f16::NAN, next))
             }
             crate::DType::BF16 => {
                 let up = |x: bf16| bf16::from_bits(half_up(x.to_bits()));
                 let down = |x: bf16| bf16::from_bits(half_down(x.to_bits()));
-                let inputs = [x.as_slice()?, y.as_slice()?];
+                let inputs = [x.elements()?, y.elements()?];
                 next.write(|next| next_after(inputs, [up, down], bf16::NAN, next))
             }
             _ => {

@@ -5,6 +5,7 @@
 //! operands of any strides and dtypes.
 
 use crate::cpu::pointwise::{ElementLoop, FloatLoops, Job, LoopInput, MOST, drive, run_direct};
+use crate::device::{OnDevice, is_on_meta};
 use crate::dtype::{Category, DType, Scalar, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, Strides};
@@ -285,6 +286,10 @@ impl Kernel {
     /// The errors of the name rule and of `before`, [`ErrorKind::Shape`], [`ErrorKind::DType`].
     #[track_caller]
     pub fn call(&self, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<NamedTensor> {
+        if !is_on_meta() && inputs.iter().any(|x| x.is_meta()) {
+            let _device = OnDevice::of_inputs(self.name, inputs, &[], &[])?;
+            return self.call(inputs, args);
+        }
         if let Some(instead) = self.look_before(inputs, args)? {
             return match instead {
                 Instead::OfFirst(kernel) => kernel.call(&inputs[..1], &[]),
@@ -347,16 +352,19 @@ impl Kernel {
         inputs: &[&NamedTensor],
         args: &[Scalar],
     ) -> Result<NamedTensor> {
-        let mut from = [std::ptr::null(); MOST];
-        for (from, x) in from.iter_mut().zip(inputs) {
-            *from = x.ptr();
-        }
+        let from = || {
+            let mut from = [std::ptr::null(); MOST];
+            for (from, x) in from.iter_mut().zip(inputs) {
+                *from = x.ptr();
+            }
+            from
+        };
         let (numel, itemsize) = (inputs[0].numel(), makes.itemsize());
         let reads = || self.reads(inputs[0].dtype());
         // SAFETY: dense inputs of the dtypes of the loop, and a fresh output of as many elements, all of which
         // the loop writes.
         unsafe {
-            inputs[0].like(self.name, makes, |to| run_direct(numel, body, args, from, reads, to, itemsize))
+            inputs[0].like(self.name, makes, |to| run_direct(numel, body, args, from(), reads, to, itemsize))
         }
     }
 
@@ -385,14 +393,28 @@ impl Kernel {
         let names = self.names(inputs)?;
         let sizes = self.sizes(inputs)?;
         let out_dtype = if self.to_bool { DType::Bool } else { dtype };
-        let mut out = Unwritten::of(self.name, &sizes, names, out_dtype)?;
-        let to = out.ptr_mut();
+        let out = Unwritten::of(self.name, &sizes, names, out_dtype)?;
+        // SAFETY: the output is new, dense and has the broadcast sizes, to which each input is expanded; the
+        // loop writes each element.
+        Ok(unsafe { out.write_at(|to| self.drive(dtype, inputs, &args, &sizes, out_dtype, to)) })
+    }
+
+    /// Runs the loop for `dtype` over these inputs.
+    ///
+    /// # Safety
+    /// As for [`drive`].
+    unsafe fn drive(
+        &self,
+        dtype: DType,
+        inputs: &[&NamedTensor],
+        args: &[Scalar],
+        sizes: &[usize],
+        out: DType,
+        to: *mut u8,
+    ) {
         let sources = sources(source(inputs[0]), &inputs[1..]);
-        let job = self.job(dtype, &sources[..inputs.len()], &args, out.sizes(), out_dtype);
-        // SAFETY: the output is new, dense and has the broadcast sizes, to which each input is expanded.
-        unsafe { drive(job, to, false) };
-        // SAFETY: the loop writes each element.
-        Ok(unsafe { out.written() })
+        // SAFETY: the caller's contract.
+        unsafe { drive(self.job(dtype, &sources[..inputs.len()], args, sizes, out), to, false) };
     }
 
     /// The inputs cast to `dtype`, if the loop computes in a wider integer and one of them is of a wider dtype:
@@ -406,7 +428,7 @@ impl Kernel {
             for x in inputs {
                 let to = if x.dtype() == DType::Bool { DType::Bool } else { dtype };
                 narrowed.push(match self.dtypes {
-                    Some(Dtypes::Bounds) if beyond(x) => {
+                    Some(Dtypes::Bounds) if beyond(x) && !x.is_meta() => {
                         let bound = saturated(dtype, &[x.item::<Scalar>()?])[0];
                         x.full_like(bound, to)?
                     }
@@ -450,6 +472,7 @@ impl Kernel {
     fn write_over(&self, x: &mut NamedTensor, others: &[&NamedTensor], args: &[Scalar]) -> Result<()> {
         let inputs = with_first(x, others);
         let inputs = &inputs[..1 + others.len()];
+        let _device = OnDevice::of_inputs(self.name, inputs, &[], &[])?;
         if let Some(instead) = self.look_before(inputs, args)? {
             return match instead {
                 Instead::OfFirst(kernel) => kernel.write_over(x, &[], &[]),
@@ -485,7 +508,9 @@ impl Kernel {
             return Err(Error::about(inputs, ErrorKind::DType, self.name, message).with_repair(repair));
         }
         let out_dtype = x.dtype();
-        if x.is_writable() {
+        if x.is_meta() && x.is_writable() {
+            x.set_names(names);
+        } else if x.is_writable() {
             let strides = Strides::from_slice(x.strides());
             let to = x.ptr_mut();
             let own = LoopInput { ptr: to, dtype: out_dtype, sizes: &sizes, strides: &strides };
@@ -496,14 +521,9 @@ impl Kernel {
             unsafe { drive(job, to, true) };
             x.set_names(names);
         } else {
-            let mut out = Unwritten::of(self.name, &sizes, names, out_dtype)?;
-            let to = out.ptr_mut();
-            let sources = sources(source(x), others);
-            let job = self.job(dtype, &sources[..1 + others.len()], &args, &sizes, out_dtype);
+            let out = Unwritten::of(self.name, &sizes, names, out_dtype)?;
             // SAFETY: as in `apply_as`.
-            unsafe { drive(job, to, false) };
-            // SAFETY: the loop writes each element.
-            *x = unsafe { out.written() };
+            *x = unsafe { out.write_at(|to| self.drive(dtype, inputs, &args, &sizes, out_dtype, to)) };
         }
         Ok(())
     }

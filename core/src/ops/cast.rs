@@ -1,6 +1,7 @@
 //! Casts and dense copies.
 
 use crate::cpu::copy::{View, pack};
+use crate::device::OnDevice;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::{NamedTensor, Unwritten};
@@ -8,12 +9,12 @@ use crate::tensor::{NamedTensor, Unwritten};
 /// A dense copy of `x`, cast to `dtype`.
 #[track_caller]
 pub(crate) fn packed(op: &'static str, x: &NamedTensor, dtype: DType) -> Result<NamedTensor> {
-    let mut out = Unwritten::like(op, x, dtype)?;
-    let view = View { ptr: x.ptr(), dtype: x.dtype(), strides: x.strides() };
-    // SAFETY: the view is the view of a tensor; the output is new and has room for as many elements.
-    unsafe { pack(x.sizes(), view, dtype, out.ptr_mut()) };
-    // SAFETY: each element is written above.
-    Ok(unsafe { out.written() })
+    let _device = OnDevice::of(x);
+    let out = Unwritten::like(op, x, dtype)?;
+    let view = || View { ptr: x.ptr(), dtype: x.dtype(), strides: x.strides() };
+    // SAFETY: the view is the view of a tensor; the output is new and has room for as many elements, each of
+    // which is written.
+    Ok(unsafe { out.write_at(|to| pack(x.sizes(), view(), dtype, to)) })
 }
 
 impl NamedTensor {

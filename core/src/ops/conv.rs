@@ -362,8 +362,8 @@ pub(crate) mod kernels {
         let (x, weight) = (dense(x, wide)?, dense(weight, wide)?);
         let bias = bias.map(|bias| dense(bias, wide)).transpose()?;
         let y = dispatch!(wide, product T => {
-            let bias = bias.as_ref().map(|bias| bias.as_slice::<T>()).transpose()?;
-            let (x, weight) = (x.as_slice::<T>()?, weight.as_slice::<T>()?);
+            let bias = bias.as_ref().map(|bias| bias.elements::<T>()).transpose()?;
+            let (x, weight) = (x.elements::<T>()?, weight.elements::<T>()?);
             out.write(|y| conv::output(x, weight, bias, y, &geometry))
         });
         y.into_dtype(dtype)
@@ -434,7 +434,7 @@ pub(crate) mod kernels {
         let out = Unwritten::of(OP, &sizes_of(batch, channels, &sizes), Names::none(), wide)?;
         let (x, weight) = (dense(x, wide)?, dense(weight, wide)?);
         let y = dispatch!(wide, product T => {
-            let (x, weight) = (x.as_slice::<T>()?, weight.as_slice::<T>()?);
+            let (x, weight) = (x.elements::<T>()?, weight.elements::<T>()?);
             out.write(|y| conv::input(x, weight, y, &geometry))
         });
         y.into_dtype(dtype)
@@ -482,7 +482,7 @@ pub(crate) mod kernels {
         let out = Unwritten::of(OP, &shape, Names::none(), wide)?;
         let (x, g) = (dense(x, wide)?, dense(g, wide)?);
         let dw = dispatch!(wide, product T => {
-            let (x, g) = (x.as_slice::<T>()?, g.as_slice::<T>()?);
+            let (x, g) = (x.elements::<T>()?, g.elements::<T>()?);
             out.write(|dw| conv::weight(x, g, dw, &geometry))
         });
         dw.into_dtype(dtype)

@@ -71,6 +71,7 @@ pub(crate) mod kernels {
     use super::*;
     use crate::cpu::count as cpu;
     use crate::cpu::order::{self, NAN_LAST};
+    use crate::device::compute;
     use crate::dtype::{Category, DType, dispatch};
     use crate::error::{Error, ErrorKind};
     use crate::layout::Sizes;
@@ -80,10 +81,11 @@ pub(crate) mod kernels {
 
     /// The keys of all elements in row-major order.
     #[track_caller]
-    fn keys(x: &NamedTensor) -> Result<Vec<i64>> {
+    fn keys(op: &'static str, x: &NamedTensor) -> Result<Vec<i64>> {
+        x.check_elements(op)?;
         let dense = x.to(x.dtype().wide())?.contiguous()?;
         let mut keys = vec![0; x.numel()];
-        dispatch!(dense.dtype(), wide T => order::keys(dense.as_slice::<T>()?, NAN_LAST, &mut keys));
+        dispatch!(dense.dtype(), wide T => order::keys(dense.elements::<T>()?, NAN_LAST, &mut keys));
         Ok(keys)
     }
 
@@ -110,9 +112,14 @@ pub(crate) mod kernels {
         let n = sorted.sizes()[sorted.ndim() - 1];
         // With a single row of boundaries, all values use that row.
         let row = if sorted.ndim() == 1 { usize::MAX } else { values.sizes()[values.ndim() - 1] };
-        let (sorted, wanted) = (keys(sorted)?, keys(values)?);
         let found = Unwritten::new(op, values.shape(), DType::I64)?;
-        let found = found.write(|found| cpu::search(&sorted, n, &wanted, row, right, found));
+        let found = match found.is_meta() {
+            true => found.without_elements(),
+            false => {
+                let (sorted, wanted) = (keys(op, sorted)?, keys(op, values)?);
+                found.write(|found| cpu::search(&sorted, n, &wanted, row, right, found))
+            }
+        };
         if out_int32 { found.into_dtype(DType::I32) } else { Ok(found) }
     }
 
@@ -154,6 +161,9 @@ pub(crate) mod kernels {
     fn numbers(x: &NamedTensor, minlength: usize, dtype: DType) -> Result<(Vec<i64>, NamedTensor)> {
         const OP: &str = "bincount";
         let whole = x.ndim() == 1 && x.dtype().category() == Category::Integer;
+        if whole {
+            x.check_elements(OP)?;
+        }
         let numbers = if whole { x.to_vec::<i64>()? } else { Vec::new() };
         let (least, largest) = cpu::extremes(&numbers).unwrap_or((0, -1));
         if !whole || least < 0 {
@@ -206,10 +216,10 @@ pub(crate) mod kernels {
     ) -> Result<NamedTensor> {
         const OP: &str = "histc";
         x.check_float(OP)?;
-        let elements = x.to_vec::<f64>()?;
         let (mut low, mut high) = (min, max);
-        if min == max && !elements.is_empty() {
-            (low, high) = cpu::range(&elements);
+        if min == max && x.numel() > 0 {
+            x.check_elements(OP)?;
+            (low, high) = cpu::range(&x.to_vec::<f64>()?);
         }
         if low == high {
             (low, high) = (low - 1.0, high + 1.0);
@@ -223,7 +233,10 @@ pub(crate) mod kernels {
         }
         let shape = Shape { sizes: Sizes::from_slice(&[bins]), names: Names::unchecked([name]) };
         let mut counts = NamedTensor::filled(OP, shape, DType::F64, 0.into())?;
-        cpu::histogram(&elements, low, high, counts.as_mut_slice()?);
+        compute(|| {
+            cpu::histogram(&x.to_vec::<f64>()?, low, high, counts.as_mut_slice()?);
+            Ok(())
+        })?;
         counts.into_dtype(x.dtype())
     }
 
@@ -232,9 +245,9 @@ pub(crate) mod kernels {
         x: &NamedTensor,
         name: Option<Name>,
     ) -> Result<(NamedTensor, NamedTensor, NamedTensor)> {
+        let (keys, float) = (keys("unique", x)?, x.dtype().is_floating_point());
         let mut inverse = NamedTensor::filled("unique", x.shape(), DType::I64, 0.into())?;
-        let float = x.dtype().is_floating_point();
-        let (firsts, counts) = cpu::unique(&keys(x)?, float, inverse.as_mut_slice()?);
+        let (firsts, counts) = cpu::unique(&keys, float, inverse.as_mut_slice()?);
         let firsts = NamedTensor::from_slice(&firsts, [firsts.len()])?;
         let values = x.unnamed().reshape([-1])?.index_select(&firsts, 0)?;
         let counts = NamedTensor::from_slice(&counts, [counts.len()])?;
@@ -248,7 +261,7 @@ pub(crate) mod kernels {
         let Some(n) = x.sizes().get(dim).copied() else {
             return Err(Error::about(&[x], ErrorKind::DimRange, OP, "a 0-d tensor has no slices"));
         };
-        let keys = keys(&x.unnamed().movedim(dim, 0)?)?;
+        let keys = keys(OP, &x.unnamed().movedim(dim, 0)?)?;
         let shape = Shape { sizes: Sizes::from_slice(&[n]), names: Names::none() };
         let mut inverse = NamedTensor::filled(OP, shape, DType::I64, 0.into())?;
         let width = x.numel() / n.max(1);

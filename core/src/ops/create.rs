@@ -2,6 +2,7 @@
 
 use crate::args::IntoShape;
 use crate::cpu::fill;
+use crate::device::{OnDevice, compute};
 use crate::dtype::{Category, DType, Scalar, default_dtype, dispatch, set_default_is_f64};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
@@ -77,6 +78,7 @@ impl NamedTensor {
     /// [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn full_like(&self, value: impl Into<Scalar>, dtype: DType) -> Result<NamedTensor> {
+        let _device = OnDevice::of(self);
         NamedTensor::filled("full_like", self.shape(), dtype, value.into())
     }
 
@@ -123,7 +125,10 @@ impl NamedTensor {
         let shape = Shape { sizes: Sizes::from_slice(&[rows, cols]), names: Names::none() };
         let mut out = NamedTensor::filled("eye", shape, dtype, Scalar::Int(0))?;
         let one = NamedTensor::number(1)?.to(dtype)?;
-        dispatch!(dtype, width U => fill::unit(one.opaque::<U>()?[0], [rows, cols], out.opaque_mut()?));
+        compute(|| {
+            dispatch!(dtype, width U => fill::unit(one.opaque::<U>()?[0], [rows, cols], out.opaque_mut()?));
+            Ok(())
+        })?;
         Ok(out)
     }
 }

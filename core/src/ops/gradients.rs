@@ -89,7 +89,7 @@ pub fn logcumsumexp(x: &NamedTensor, g: &NamedTensor, dim: usize) -> Result<Name
     let (x, g) = (dense(x)?, dense(&*g.cast(DType::F64)?)?);
     let n = x.length_of(last);
     let dx = Unwritten::like(OP, &x, DType::F64)?;
-    let (x, g) = (x.as_slice()?, g.as_slice()?);
+    let (x, g) = (x.elements()?, g.elements()?);
     let dx = dx.write(|dx| scan::logcumsumexp_backward([x, g], n, dx));
     dx.movedim(last, dim)?.into_dtype(dtype)
 }
@@ -109,11 +109,11 @@ fn along(
     let dx = Unwritten::like(op, &y, y.dtype())?;
     let dx = match y.dtype() {
         DType::F64 => {
-            let (y, g) = (y.as_slice()?, g.as_slice()?);
+            let (y, g) = (y.elements()?, g.elements()?);
             dx.write(|dx| wide(y, g, sizes, dx))
         }
         _ => {
-            let (y, g) = (y.as_slice()?, g.as_slice()?);
+            let (y, g) = (y.elements()?, g.elements()?);
             dx.write(|dx| narrow(y, g, sizes, dx))
         }
     };

@@ -122,19 +122,20 @@ fn resized(
     let ratio = |k: usize| sizes[dims[k]] as f64 / x.sizes()[dims[k]].max(1) as f64;
     sort_dims(&mut order, &|a, b| ratio(a) < ratio(b));
     let y = dispatch!(wide, float T => {
-        let x = dense.as_slice::<T>()?;
-        let mut now = dense.sizes().to_vec();
-        let mut made: Vec<T> = Vec::new();
-        let last = order.len() - 1;
-        for at in &order[..last] {
-            let (taps, [outer, _, inner]) = (taps::<T>(how[*at], transposed), around(&now, dims[*at]));
-            now[dims[*at]] = taps.outputs();
+        out.write_from(&dense, |x: &[T], y| {
+            let mut now = dense.sizes().to_vec();
+            let mut made: Vec<T> = Vec::new();
+            let last = order.len() - 1;
+            for at in &order[..last] {
+                let (taps, [outer, _, inner]) = (taps::<T>(how[*at], transposed), around(&now, dims[*at]));
+                now[dims[*at]] = taps.outputs();
+                let from = if made.is_empty() { x } else { &made[..] };
+                made = vec_of(outer * taps.outputs() * inner, |y| apply(from, [outer, inner], &taps, y));
+            }
+            let (taps, [outer, _, inner]) = (taps::<T>(how[order[last]], transposed), around(&now, dims[order[last]]));
             let from = if made.is_empty() { x } else { &made[..] };
-            made = vec_of(outer * taps.outputs() * inner, |y| apply(from, [outer, inner], &taps, y));
-        }
-        let (taps, [outer, _, inner]) = (taps::<T>(how[order[last]], transposed), around(&now, dims[order[last]]));
-        let from = if made.is_empty() { x } else { &made[..] };
-        out.write(|y| apply(from, [outer, inner], &taps, y))
+            apply(from, [outer, inner], &taps, y)
+        })?
     }, else unreachable!("checked to be a float"));
     y.into_dtype(x.dtype())
 }
@@ -243,7 +244,7 @@ impl GridSizes {
     ) -> Result<NamedTensor> {
         let out = Unwritten::of(op, &self.sizes(last), Names::none(), T::DTYPE)?;
         let (from, to) = (a.numel() / self.batch.max(1), product(last) * self.channels);
-        let (a, grid) = (a.as_slice::<T>()?, grid.as_slice::<T>()?);
+        let (a, grid) = (a.elements::<T>()?, grid.elements::<T>()?);
         let of_grid = grid.len() / self.batch.max(1);
         Ok(out.write(|y| {
             write_in_turn(y, self.batch, to, |at, y| {
@@ -282,7 +283,7 @@ pub fn sample_at_backward(
             let [volume, positions] = of.volumes();
             let dims = of.spatial.len();
             let made = dispatch!(wide, float T => {
-                let (g, images, dense) = (g.as_slice::<T>()?, images.as_slice::<T>()?, dense.as_slice::<T>()?);
+                let (g, images, dense) = (g.elements::<T>()?, images.elements::<T>()?, dense.elements::<T>()?);
                 out.write(|y| write_in_turn(y, of.batch, positions * dims, |at, y| {
                     let coordinates = &dense[at * positions * dims..][..positions * dims];
                     let slopes: Vec<Points<T>> =

@@ -3,6 +3,7 @@
 
 use crate::args::Immediate;
 use crate::cpu::index::{self as cpu, Combine};
+use crate::device::compute_in;
 use crate::dim::called;
 use crate::dtype::{Category, DType, Opaque, dispatch};
 use crate::error::{Error, ErrorKind, Result};
@@ -202,7 +203,7 @@ pub(crate) mod kernels {
     fn positions(op: &'static str, x: &NamedTensor, index: &NamedTensor, dim: usize) -> Result<NamedTensor> {
         let dense = whole_positions(op, x, index)?;
         let size = x.length_of(dim);
-        match cpu::stray(dense.as_slice()?, size, None) {
+        match cpu::stray(dense.elements()?, size, None) {
             Some(bad) => Err(out_of_bounds(op, &[x, index], bad, dim)),
             None => Ok(dense),
         }
@@ -271,7 +272,7 @@ pub(crate) mod kernels {
             shape.names = rules::indexed(OP, x.input(), index.input(), dim)?;
         }
         let out = Unwritten::new(OP, shape, x.dtype())?;
-        let (sizes, picked) = (around(x.sizes(), dim), picked.as_slice()?);
+        let (sizes, picked) = (around(x.sizes(), dim), picked.elements()?);
         dispatch!(x.dtype(), width U => out.write_moved::<U>(&dense, |x, y| cpu::select(x, sizes, picked, y)))
     }
 
@@ -363,7 +364,7 @@ pub(crate) mod kernels {
         }
         let out = Unwritten::new(OP, shape, x.dtype())?;
         let part = beside(x, index, Some(dim))?.contiguous()?;
-        let (sizes, positions) = (around(part.sizes(), dim), positions.as_slice()?);
+        let (sizes, positions) = (around(part.sizes(), dim), positions.elements()?);
         dispatch!(x.dtype(), width U => out.write_moved::<U>(&part, |x, y| cpu::gather(x, sizes, positions, y)))
     }
 
@@ -452,8 +453,10 @@ pub(crate) mod kernels {
             return Err(Error::about(&[x], ErrorKind::Shape, op, message));
         };
         let sizes = [rows, cols];
-        dispatch!(x.dtype(), width U => fill::triangle(Opaque::<U>::zero(), sizes, diagonal, upper, x.opaque_mut()?));
-        Ok(())
+        compute_in(x, |x| {
+            dispatch!(x.dtype(), width U => fill::triangle(Opaque::<U>::zero(), sizes, diagonal, upper, x.opaque_mut()?));
+            Ok(())
+        })
     }
 
     #[track_caller]
@@ -469,9 +472,10 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn nonzero(x: &NamedTensor, names: Vec<Option<Name>>) -> Result<NamedTensor> {
         let names = Names::given("nonzero", &names, &[None, None])?;
+        x.check_elements("nonzero")?;
         let truth = x.ne(0)?.contiguous()?;
         let count = truth.count_nonzero(..)?.item::<usize>()?;
-        let places = NamedTensor::from_slice(&cpu::places(truth.as_slice()?, x.sizes()), [count, x.ndim()])?;
+        let places = NamedTensor::from_slice(&cpu::places(truth.elements()?, x.sizes()), [count, x.ndim()])?;
         Ok(places.with_names(names))
     }
 }

@@ -3,7 +3,8 @@
 
 use crate::args::Value;
 use crate::cpu::linalg;
-use crate::dtype::DType;
+use crate::device::{compute, compute_in};
+use crate::dtype::{DType, Element, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
 use crate::names::{Name, Names, rules};
@@ -178,27 +179,28 @@ pub(crate) mod kernels {
         let mut r = NamedTensor::filled(OP, r_shape, dtype, 0.into())?;
         if copy.numel() > 0 {
             let sizes = [m, n];
-            match dtype {
-                DType::F64 => linalg::each_qr::<f64>(
-                    copy.as_mut_slice()?,
-                    sizes,
-                    columns,
-                    q.as_mut_slice()?,
-                    r.as_mut_slice()?,
-                ),
-                _ => linalg::each_qr::<f32>(
-                    copy.as_mut_slice()?,
-                    sizes,
-                    columns,
-                    q.as_mut_slice()?,
-                    r.as_mut_slice()?,
-                ),
-            }
+            compute(|| match dtype {
+                DType::F64 => decompose::<f64>(&mut copy, sizes, columns, &mut q, &mut r),
+                _ => decompose::<f32>(&mut copy, sizes, columns, &mut q, &mut r),
+            })?;
         } else if mode == QrMode::Complete {
             let identity = NamedTensor::eye(m, m, dtype)?.expand(q.sizes())?.contiguous()?.deep_clone()?;
             q = identity.with_names(q.names().clone());
         }
         Ok((q.into_dtype(x.dtype())?, r.into_dtype(x.dtype())?))
+    }
+
+    /// Decomposes all matrices of `x` into `q` and `r`.
+    #[track_caller]
+    fn decompose<T: Element + linalg::Number>(
+        x: &mut NamedTensor,
+        sizes: [usize; 2],
+        columns: usize,
+        q: &mut NamedTensor,
+        r: &mut NamedTensor,
+    ) -> Result<()> {
+        linalg::each_qr::<T>(x.as_mut_slice()?, sizes, columns, q.as_mut_slice()?, r.as_mut_slice()?);
+        Ok(())
     }
 
     #[track_caller]
@@ -251,14 +253,12 @@ pub(crate) mod kernels {
         let mut y = spread.widened()?.deep_clone()?;
         if n * cols > 0 {
             let upper = upper == Triangle::Upper;
-            match a.dtype() {
-                DType::F64 => {
-                    linalg::each_solve::<f64>(a.as_slice()?, n, upper, unitriangular, y.as_mut_slice()?, cols)
-                }
-                _ => {
-                    linalg::each_solve::<f32>(a.as_slice()?, n, upper, unitriangular, y.as_mut_slice()?, cols)
-                }
-            }
+            compute_in(&mut y, |y| {
+                dispatch!(a.dtype(), float T => {
+                    linalg::each_solve::<T>(a.elements()?, n, upper, unitriangular, y.as_mut_slice()?, cols);
+                    Ok(())
+                }, else unreachable!("checked to be floats"))
+            })?;
         }
         y.into_dtype(x.dtype())
     }

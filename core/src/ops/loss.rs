@@ -77,7 +77,7 @@ pub(crate) mod kernels {
             target.input(),
         )?;
         let indices = indices(target)?;
-        if let Some(bad) = stray(indices.as_slice()?, classes, Some(ignore_index as i64)) {
+        if let Some(bad) = stray(indices.elements()?, classes, Some(ignore_index as i64)) {
             let message = format!("Target {bad} is out of bounds for {classes} classes.");
             return Err(Error::about(&inputs, ErrorKind::Index, OP, message));
         }
@@ -85,9 +85,9 @@ pub(crate) mod kernels {
         let one = || Unwritten::of(OP, &sizes, names.clone(), lanes.dtype());
         let out = [one()?, one()?];
         let indices = counted(&indices, ignore_index)?;
-        let indices = indices.as_slice()?;
+        let indices = indices.elements()?;
         let [logsumexp, losses] = dispatch!(lanes.dtype(), float T => {
-            let lanes = lanes.as_slice::<T>()?;
+            let lanes = lanes.elements::<T>()?;
             Unwritten::write_all(out, |out| softmax::cross_entropy(lanes, classes, indices, out))
         }, else unreachable!("checked to be a float"));
         Ok((losses.into_dtype(x.dtype())?, logsumexp))
@@ -132,9 +132,9 @@ pub fn class_cross_entropy_backward(
     let target = kernels::counted(&kernels::indices(target)?, ignore_index)?;
     let g = g.cast(lanes.dtype())?.contiguous()?;
     let dx = Unwritten::like("class_cross_entropy_backward", &lanes, lanes.dtype())?;
-    let (classes, target) = (x.length_of(dim), target.as_slice()?);
+    let (classes, target) = (x.length_of(dim), target.elements()?);
     let dx = dispatch!(lanes.dtype(), float T => {
-        let (x, logsumexp, g) = (lanes.as_slice::<T>()?, logsumexp.as_slice()?, g.as_slice()?);
+        let (x, logsumexp, g) = (lanes.elements::<T>()?, logsumexp.elements()?, g.elements()?);
         dx.write(|dx| softmax::cross_entropy_backward(x, classes, target, logsumexp, g, dx))
     }, else unreachable!("checked in the forward pass"));
     dx.into_dtype(x.dtype())?.movedim(-1, dim)

@@ -2,6 +2,7 @@
 
 use crate::Argument;
 use crate::cpu::index as cpu;
+use crate::device::compute_in;
 use crate::dim::Dim;
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
@@ -35,7 +36,8 @@ pub(crate) mod kernels {
             .map_err(|error| error.with_operands([x.shape(), mask.shape()]))?;
         let all = x.unnamed().expand(&sizes[..])?.contiguous()?;
         let mask = mask.unnamed().expand(&sizes[..])?.contiguous()?;
-        let mask = mask.as_slice()?;
+        mask.check_elements(OP)?;
+        let mask = mask.elements()?;
         let count = mask.iter().filter(|keep| **keep).count();
         let shape = Shape { sizes: Sizes::from_slice(&[count]), names: Names::unchecked([name]) };
         let out = Unwritten::new(OP, shape, x.dtype())?;
@@ -70,7 +72,10 @@ impl NamedTensor {
         }
         let shape = Shape { sizes, names: self.names().clone() };
         let mut mask = NamedTensor::filled(op, shape, DType::Bool, false.into())?;
-        cpu::mark(index.as_slice()?, mask.as_mut_slice()?);
+        compute_in(&mut mask, |mask| {
+            cpu::mark(index.elements()?, mask.as_mut_slice()?);
+            Ok(())
+        })?;
         Ok(mask)
     }
 

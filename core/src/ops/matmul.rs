@@ -65,6 +65,7 @@ pub(crate) mod kernels {
     use super::by_element::elements;
     use crate::args::Paired;
     use crate::cpu::matmul::{Mat, gemm_of};
+    use crate::device::compute_in;
     use crate::dim::{Positions, called, in_rust};
     use crate::dtype::{Category, DType, Scalar, default_dtype};
     use crate::error::{Error, ErrorKind, Result};
@@ -297,13 +298,11 @@ pub(crate) mod kernels {
         if r >= 2 {
             sizes.push(other.sizes()[r - 1]);
         }
-        let mut out = Unwritten::of(op, &sizes, names, dtype)?;
+        let out = Unwritten::of(op, &sizes, names, dtype)?;
+        let [alpha, beta] = [1, 0].map(Scalar::Int);
         // SAFETY: `out` is fresh and has the sizes of the product. With a `beta` of 0 it is written
         // everywhere and never read.
-        unsafe {
-            multiply(dtype, &batch, x, other, Scalar::Int(1), Scalar::Int(0), out.ptr_mut());
-            Ok(out.written())
-        }
+        Ok(unsafe { out.write_at(|to| multiply(dtype, &batch, x, other, alpha, beta, to)) })
     }
 
     /// `out ← beta out + alpha x other`, where `out` is dense and has the batch dims, rows and columns of the
@@ -401,16 +400,16 @@ pub(crate) mod kernels {
         let batch = &sizes[..a.ndim() - 2];
         if beta.to_f64() == 0.0 {
             // NaN in `x` does not count then.
-            let mut out = Unwritten::of(op, &sizes, names, dtype)?;
+            let out = Unwritten::of(op, &sizes, names, dtype)?;
             // SAFETY: as in `product`.
-            unsafe {
-                multiply(dtype, batch, a, b, alpha, beta, out.ptr_mut());
-                return Ok(out.written());
-            }
+            return Ok(unsafe { out.write_at(|to| multiply(dtype, batch, a, b, alpha, beta, to)) });
         }
         let mut out = crate::ops::cast::packed(op, &spread, dtype)?.with_names(names);
-        // SAFETY: `out` is a dense copy of the sizes of the product, held by nobody else.
-        unsafe { multiply(dtype, batch, a, b, alpha, beta, out.ptr_mut()) };
+        compute_in(&mut out, |out| {
+            // SAFETY: `out` is a dense copy of the sizes of the product, held by nobody else.
+            unsafe { multiply(dtype, batch, a, b, alpha, beta, out.ptr_mut()) };
+            Ok(())
+        })?;
         Ok(out)
     }
 

@@ -1,6 +1,7 @@
 //! Normalization over dims, with a weight and a bias.
 
 use crate::cpu::norm;
+use crate::device::compute;
 use crate::dim::{Positions, others};
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
@@ -165,9 +166,9 @@ pub(crate) mod kernels {
         };
         let (weight, bias) = (parameter(weight)?, parameter(bias)?);
         let [y, mean, rstd] = dispatch!(dtype, float T => {
-            let weight = weight.as_ref().map(|weight| weight.as_slice::<T>()).transpose()?;
-            let bias = bias.as_ref().map(|bias| bias.as_slice::<T>()).transpose()?;
-            let x = rows.x.as_slice::<T>()?;
+            let weight = weight.as_ref().map(|weight| weight.elements::<T>()).transpose()?;
+            let bias = bias.as_ref().map(|bias| bias.elements::<T>()).transpose()?;
+            let x = rows.x.elements::<T>()?;
             let norm = norm::NormRows { n: rows.n, centered, weight, bias, eps };
             Unwritten::write_all(out, |out| norm::layer_norm(x, norm, out))
         }, else unreachable!("checked to be a float"));
@@ -281,12 +282,15 @@ pub(crate) mod kernels {
             }
         };
         let dx = dispatch!(dtype, float T => {
-            let weight = weight.as_ref().map(|weight| weight.as_slice::<T>()).transpose()?;
-            let (x, g) = (rows.x.as_slice::<T>()?, g.x.as_slice::<T>()?);
-            let (mean, rstd) = (mean.as_slice()?, rstd.as_slice()?);
+            let weight = weight.as_ref().map(|weight| weight.elements::<T>()).transpose()?;
+            let (x, g) = (rows.x.elements::<T>()?, g.x.elements::<T>()?);
+            let (mean, rstd) = (mean.elements()?, rstd.elements()?);
             let pass = norm::NormBackward { g, x, n: rows.n, centered, mean, rstd, weight };
             if wants[1] || wants[2] {
-                pass.parameters(of_weight.as_mut_slice()?, of_bias.as_mut_slice()?);
+                compute(|| {
+                    pass.parameters(of_weight.as_mut_slice()?, of_bias.as_mut_slice()?);
+                    Ok(())
+                })?;
             }
             if wants[0] { Some(Unwritten::like(OP, &rows.x, dtype)?.write(|dx| pass.input(dx))) } else { None }
         }, else unreachable!("only floats have gradients"));

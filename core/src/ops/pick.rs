@@ -196,7 +196,7 @@ pub mod kernels {
         let found = Unwritten::new(op, shape, DType::I64)?;
         let n = length(&x, Some(dim));
         let found = dispatch!(dense.dtype(), wide T => {
-            let elements = dense.as_slice::<T>()?;
+            let elements = dense.elements::<T>()?;
             let keys = |from: usize, keys: &mut [i64]| order::keys(&elements[from..], nan, keys);
             found.write(|places| order::each_lane(n, count, &keys, places, f))
         });

@@ -3,6 +3,7 @@
 use crate::args::{Extents, SPATIAL, Windows};
 use crate::cpu::pool::{self, Plane, Planes};
 use crate::cpu::pool::{DimWindows, WindowPositions};
+use crate::device::is_on_meta;
 use crate::dtype::{Category, DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, has, product};
@@ -140,7 +141,8 @@ pub mod kernels {
             return Ok((empty(x.dtype())?, empty(DType::I64)?));
         }
         let out = [Unwritten::new(op, shape.clone(), wide)?, Unwritten::new(op, shape, DType::I64)?];
-        let (dense, windows) = (x.cast(wide)?.contiguous()?, windows()?);
+        let dense = x.cast(wide)?.contiguous()?;
+        let windows = if is_on_meta() { Vec::new() } else { windows()? };
         let planes = Planes { count: planes_of(x, dims), each: &windows };
         let (values, indices) = dispatch!(wide, float T => maxima::<T>(&dense, planes, out)?, else maxima::<i64>(&dense, planes, out)?);
         Ok((values.into_dtype(x.dtype())?, indices))
@@ -152,7 +154,10 @@ pub mod kernels {
         planes: Planes<'_>,
         [values, indices]: [Unwritten; 2],
     ) -> Result<(NamedTensor, NamedTensor)> {
-        let (x, mut made) = (x.as_slice::<T>()?, None);
+        if values.is_meta() {
+            return Ok((values.without_elements(), indices.without_elements()));
+        }
+        let (x, mut made) = (x.elements::<T>()?, None);
         let indices = indices.write::<i64>(|indices| {
             let mut done: &mut [i64] = &mut [];
             made = Some(values.write::<T>(|values| {
@@ -185,7 +190,7 @@ pub mod kernels {
         let (dense, indices) = (g.cast(wide)?.contiguous()?, indices.contiguous()?);
         let out = Unwritten::of(OP, sizes, Names::none(), wide)?;
         let dx = dispatch!(wide, float T => {
-            let (g, indices) = (dense.as_slice::<T>()?, indices.as_slice::<i64>()?);
+            let (g, indices) = (dense.elements::<T>()?, indices.elements::<i64>()?);
             out.write(|dx| pool::max_backward(g, indices, volumes, dx))
         }, else unreachable!("only floats have gradients"));
         dx.into_dtype(g.dtype())
@@ -229,7 +234,8 @@ pub mod kernels {
                 return Err(Error::about(&inputs, ErrorKind::Shape, OP, message));
             }
         }
-        let samples = samples.to(DType::F64)?.to_vec::<f64>()?;
+        let samples = samples.to(DType::F64)?;
+        let samples = samples.elements::<f64>()?;
         let shape = with_last(x, sizes.iter().copied());
         largest(OP, x, shape, dims, || {
             let along = |plane: usize, dim: usize| {
@@ -270,7 +276,7 @@ pub mod kernels {
         let (dense, plane) = (x.cast(wide)?.contiguous()?, plane(OP, &lines)?);
         let planes = Planes { count: planes_of(x, lines.len()), each: &plane };
         let y = dispatch!(wide, float T => {
-            let x = dense.as_slice::<T>()?;
+            let x = dense.elements::<T>()?;
             out.write(|y| pool::mean(x, planes, windows.divisor(), y))
         }, else unreachable!("checked to be a float"));
         y.into_dtype(x.dtype())
@@ -301,7 +307,7 @@ pub mod kernels {
         let (dense, plane) = (x.cast(wide)?.contiguous()?, plane(OP, &lines)?);
         let planes = Planes { count: planes_of(x, dims), each: &plane };
         let dx = dispatch!(wide, float T => {
-            let g = dense.as_slice::<T>()?;
+            let g = dense.elements::<T>()?;
             out.write(|dx| pool::mean_backward(g, planes, windows.divisor(), dx))
         }, else unreachable!("checked to be a float"));
         dx.into_dtype(x.dtype())

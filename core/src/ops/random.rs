@@ -6,6 +6,7 @@ use crate::cpu::random::{
     SampleReal, fill_bernoulli, fill_cauchy, fill_exponential, fill_geometric, fill_log_normal, fill_normal,
     fill_randint, fill_randperm, fill_trials, fill_uniform, outside_unit,
 };
+use crate::device::{OnDevice, compute};
 use crate::dtype::{DType, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
@@ -16,6 +17,7 @@ use crate::shape::Shape;
 use crate::sizes::checked_numel;
 use crate::tensor::NamedTensor;
 use std::ops::{Bound, RangeBounds};
+use std::panic::Location;
 
 /// The error of random floats in another dtype: of a new tensor, or in place.
 #[cold]
@@ -85,11 +87,14 @@ impl Continuous {
     #[track_caller]
     fn draw(self, op: &'static str, shape: Shape, dtype: DType) -> Result<NamedTensor> {
         let mut drawn = floats(op, shape, dtype)?;
-        let generator = &mut next_of_default(drawn.numel());
-        match drawn.dtype() {
-            DType::F64 => self.fill(drawn.as_mut_slice::<f64>()?, dtype, generator),
-            _ => self.fill(drawn.as_mut_slice::<f32>()?, dtype, generator),
-        }
+        compute(|| {
+            let generator = &mut next_of_default(drawn.numel());
+            match drawn.dtype() {
+                DType::F64 => self.fill(drawn.as_mut_slice::<f64>()?, dtype, generator),
+                _ => self.fill(drawn.as_mut_slice::<f32>()?, dtype, generator),
+            }
+            Ok(())
+        })?;
         drawn.into_dtype(dtype)
     }
 
@@ -100,6 +105,7 @@ impl Continuous {
             let message = format!("expects {need}, but found {}", self.parameters());
             return Err(Error::new(ErrorKind::Value, op, message));
         }
+        let _device = OnDevice::of(x);
         *x = self.draw(op, x.shape(), x.dtype())?;
         Ok(())
     }
@@ -180,11 +186,14 @@ impl NamedTensor {
             ));
         }
         let mut drawn = floats(op, shape, dtype)?;
-        let generator = &mut next_of_default(drawn.numel());
-        match drawn.dtype() {
-            DType::F64 => fill_bernoulli(drawn.as_mut_slice::<f64>()?, p, values, generator),
-            _ => fill_bernoulli(drawn.as_mut_slice::<f32>()?, p, values.map(|value| value as f32), generator),
-        }
+        compute(|| {
+            let (generator, narrow) = (&mut next_of_default(drawn.numel()), values.map(|value| value as f32));
+            match drawn.dtype() {
+                DType::F64 => fill_bernoulli(drawn.as_mut_slice::<f64>()?, p, values, generator),
+                _ => fill_bernoulli(drawn.as_mut_slice::<f32>()?, p, narrow, generator),
+            }
+            Ok(())
+        })?;
         drawn.into_dtype(dtype)
     }
 
@@ -201,8 +210,11 @@ impl NamedTensor {
             return Err(Error::new(ErrorKind::Value, "randint", message));
         }
         let mut out = NamedTensor::filled("randint", shape.shape_for("randint")?, DType::I64, 0.into())?;
-        let mut generator = next_of_default(out.numel());
-        fill_randint(out.as_mut_slice::<i64>()?, low, high, &mut generator);
+        compute(|| {
+            let mut generator = next_of_default(out.numel());
+            fill_randint(out.as_mut_slice::<i64>()?, low, high, &mut generator);
+            Ok(())
+        })?;
         Ok(out)
     }
 
@@ -215,8 +227,11 @@ impl NamedTensor {
         checked_numel("randperm", &[n], size_of::<i64>())?;
         let shape = Shape { sizes: Sizes::from_slice(&[n]), names: Names::none() };
         let mut out = NamedTensor::filled("randperm", shape, DType::I64, 0.into())?;
-        let mut generator: Generator = next_of_default(n);
-        fill_randperm(out.as_mut_slice::<i64>()?, &mut generator);
+        compute(|| {
+            let mut generator: Generator = next_of_default(n);
+            fill_randperm(out.as_mut_slice::<i64>()?, &mut generator);
+            Ok(())
+        })?;
         Ok(out)
     }
 }
@@ -307,9 +322,13 @@ impl NamedTensor {
             ));
         }
         self.check_not_bool(OP)?;
+        let _device = OnDevice::of(self);
         let mut drawn = NamedTensor::filled(OP, self.shape(), DType::F64, 0.0.into())?;
-        let mut generator = next_of_default(drawn.numel());
-        fill_geometric(drawn.as_mut_slice::<f64>()?, p, &mut generator);
+        compute(|| {
+            let mut generator = next_of_default(drawn.numel());
+            fill_geometric(drawn.as_mut_slice::<f64>()?, p, &mut generator);
+            Ok(())
+        })?;
         if !self.dtype().is_floating_point() {
             drawn.clamp_max_(whole_numbers(self.dtype()).1)?; // a cast would wrap
         }
@@ -348,6 +367,7 @@ impl NamedTensor {
             return Err(Error::about(&[self], ErrorKind::Value, OP, message)
                 .with_repair(format!("x.random_({least}..={last})?")));
         }
+        let _device = OnDevice::of(self);
         *self = NamedTensor::randint(low, high, self.shape())?.to(self.dtype())?;
         Ok(self)
     }
@@ -361,6 +381,7 @@ impl NamedTensor {
     #[track_caller]
     pub fn bernoulli_(&mut self, p: impl Operand) -> Result<&mut NamedTensor> {
         let p = p.operand_beside(DType::F64)?;
+        let _device = OnDevice::of_inputs("bernoulli_", &[&*self, &*p], &[], &[])?;
         rules::unify("bernoulli_", "broadcast", self.input(), p.input())?;
         let p = if p.is_number() { p.to(DType::F64)? } else { p.unnamed() };
         let drawn = p.expand(self.sizes())?.bernoulli()?.to(self.dtype())?;
@@ -378,7 +399,8 @@ impl NamedTensor {
     pub fn normal_around(&self, std: impl Operand) -> Result<NamedTensor> {
         const OP: &str = "normal";
         let std = &*std.operand_beside(self.dtype())?;
-        if !std.ge(0)?.all(..)?.item::<bool>()? {
+        let _device = OnDevice::of_inputs(OP, &[self, std], &[], &[])?;
+        if !std.ge(0)?.is_true_everywhere()? {
             return Err(Error::about(
                 &[self, std],
                 ErrorKind::Value,
@@ -400,17 +422,19 @@ impl NamedTensor {
     pub fn bernoulli(&self) -> Result<NamedTensor> {
         const OP: &str = "bernoulli";
         self.check_float(OP)?;
-        let p = self.to_vec::<f64>()?;
-        if let Some(bad) = outside_unit(&p) {
-            return Err(Error::new(
-                ErrorKind::Value,
-                OP,
-                format!("probabilities must be between 0 and 1, got {bad}"),
-            ));
-        }
+        let _device = OnDevice::of(self);
         let mut drawn = NamedTensor::filled(OP, self.shape(), DType::F64, 0.0.into())?;
-        let mut generator = next_of_default(drawn.numel());
-        fill_trials(drawn.as_mut_slice::<f64>()?, &p, &mut generator);
+        let caller = Location::caller();
+        compute(|| {
+            let p = self.to_vec::<f64>()?;
+            if let Some(bad) = outside_unit(&p) {
+                let message = format!("probabilities must be between 0 and 1, got {bad}");
+                return Err(Error::new(ErrorKind::Value, OP, message).at(caller));
+            }
+            let mut generator = next_of_default(drawn.numel());
+            fill_trials(drawn.as_mut_slice::<f64>()?, &p, &mut generator);
+            Ok(())
+        })?;
         drawn.to(self.dtype())
     }
 }

@@ -3,6 +3,7 @@
 pub use crate::cell::Cell;
 
 use crate::cpu::recurrent::{RecurrentGradients, RecurrentLayer, RecurrentOut, SavedSteps};
+use crate::device::compute;
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Names, rules};
@@ -104,7 +105,8 @@ pub(crate) mod kernels {
             Some(cx) => cx.deep_clone()?,
             None => zeros(&[0])?,
         };
-        dispatch!(dtype, float T => {
+        compute(|| {
+            dispatch!(dtype, float T => {
             let lengths = sizes.lengths(lengths)?;
             let out = RecurrentOut {
                 y: y.as_mut_slice::<T>()?,
@@ -113,8 +115,10 @@ pub(crate) mod kernels {
                 h: h.as_mut_slice::<T>()?,
                 c: c.as_mut_slice::<T>()?,
             };
-            dense.layer::<T>(&sizes, cell, reverse, lengths.as_deref())?.forward(dense.x.as_slice::<T>()?, out);
-        }, else unreachable!("checked to be floats"));
+            dense.layer::<T>(&sizes, cell, reverse, lengths.as_deref())?.forward(dense.x.elements::<T>()?, out);
+            Ok(())
+        }, else unreachable!("checked to be floats"))
+        })?;
         let names = Names::new(OP, [x.name(0), x.name(1), hx.name(1)])?;
         let back = |result: NamedTensor, names: Names| {
             Ok::<_, Error>(result.into_dtype(x.dtype())?.with_names(names))
@@ -147,16 +151,17 @@ pub(crate) mod kernels {
         let [dy, dh, dc] = gs.map(|g| g.unnamed().to(dtype).and_then(|g| g.contiguous()));
         let (dy, mut of_h, mut of_c) = (dy?, dh?.deep_clone()?, dc?.deep_clone()?);
         let y = y.unnamed().to(dtype)?.contiguous()?;
-        dispatch!(dtype, float T => {
+        compute(|| {
+            dispatch!(dtype, float T => {
             let lengths = sizes.lengths(inputs.lengths)?;
             let kept = SavedSteps {
-                x: dense.x.as_slice::<T>()?,
-                h: dense.hx.as_slice::<T>()?,
-                c: dense.cx.as_ref().map_or(Ok(&[][..]), |cx| cx.as_slice::<T>())?,
-                y: y.as_slice::<T>()?,
-                gates: gates.as_slice::<T>()?,
-                inner: inner.as_slice::<T>()?,
-                dy: dy.as_slice::<T>()?,
+                x: dense.x.elements::<T>()?,
+                h: dense.hx.elements::<T>()?,
+                c: dense.cx.as_ref().map_or(Ok(&[][..]), |cx| cx.elements::<T>())?,
+                y: y.elements::<T>()?,
+                gates: gates.elements::<T>()?,
+                inner: inner.elements::<T>()?,
+                dy: dy.elements::<T>()?,
             };
             let of = RecurrentGradients {
                 x: of_x.as_mut_slice::<T>()?,
@@ -169,7 +174,9 @@ pub(crate) mod kernels {
                 w_hr: of_w_hr.as_mut_slice::<T>()?,
             };
             dense.layer::<T>(&sizes, cell, reverse, lengths.as_deref())?.backward(kept, of);
-        }, else unreachable!("only floats have gradients"));
+            Ok(())
+        }, else unreachable!("only floats have gradients"))
+        })?;
         let [cx, b_ih, b_hh, w_hr] = [inputs.cx, inputs.b_ih, inputs.b_hh, inputs.w_hr].map(|x| x.is_some());
         Ok([
             Some(of_x),
@@ -324,7 +331,7 @@ pub(crate) mod kernels {
             reverse: bool,
             lengths: Option<&'a [usize]>,
         ) -> Result<RecurrentLayer<'a, T>> {
-            let slice = |x: &'a Option<NamedTensor>| x.as_ref().map(|x| x.as_slice::<T>()).transpose();
+            let slice = |x: &'a Option<NamedTensor>| x.as_ref().map(|x| x.elements::<T>()).transpose();
             Ok(RecurrentLayer {
                 cell,
                 steps: sizes.steps,
@@ -332,8 +339,8 @@ pub(crate) mod kernels {
                 input: sizes.input,
                 hidden: sizes.hidden,
                 state: sizes.state,
-                w_ih: self.w_ih.as_slice::<T>()?,
-                w_hh: self.w_hh.as_slice::<T>()?,
+                w_ih: self.w_ih.elements::<T>()?,
+                w_hh: self.w_hh.elements::<T>()?,
                 b_ih: slice(&self.b_ih)?,
                 b_hh: slice(&self.b_hh)?,
                 w_hr: slice(&self.w_hr)?,

@@ -156,7 +156,7 @@ pub(crate) mod kernels {
     #[track_caller]
     fn fold_in<A: Element>(op: &'static str, plain: Plain<A>, arranged: Arranged<'_>) -> Result<NamedTensor> {
         let Arranged { x, sizes, shape } = arranged;
-        let elements = dispatch!(x.dtype(), T => AnyElements::of(x.as_slice::<T>()?));
+        let elements = dispatch!(x.dtype(), T => AnyElements::of(x.elements::<T>()?));
         Ok(Unwritten::new(op, shape, A::DTYPE)?.write(|y| fold_plainly(plain, elements, sizes, y)))
     }
 
@@ -342,7 +342,7 @@ pub(crate) mod kernels {
         let wide = x.widened()?;
         let [mut squares, mut mean] = squares_and_mean(op, &wide, dims)?;
         let fits = squares.isfinite()?;
-        if wide.dtype() == DType::F32 && !fits.all(..)?.item::<bool>()? {
+        if wide.dtype() == DType::F32 && !fits.is_true_everywhere()? {
             // The squares of large numbers may overflow `f32` even if the deviation does not.
             let [exact, exact_mean] = squares_and_mean(op, &*wide.cast(DType::F64)?, dims)?;
             let better = exact.isfinite()?.logical_and(fits.logical_not()?)?;
@@ -411,11 +411,11 @@ pub(crate) mod kernels {
         let mut norm = Folding::Squares.over("norm", x, &dims)?;
         // The squares of large and of small numbers are out of the range of the dtype.
         let fits = |square: &f32| (1e-30..f32::INFINITY).contains(square);
-        if norm.dtype() == DType::F32 && !norm.to_vec::<f32>()?.iter().all(fits) {
+        if norm.dtype() == DType::F32 && !norm.elements_to_check::<f32>()?.iter().all(fits) {
             norm = Folding::Squares.over("norm", &*x.cast(DType::F64)?, &dims)?;
         }
         let fits = |square: &f64| (1e-280..f64::INFINITY).contains(square);
-        if x.dtype() == DType::F64 && !norm.to_vec::<f64>()?.iter().all(fits) {
+        if x.dtype() == DType::F64 && !norm.elements_to_check::<f64>()?.iter().all(fits) {
             return norm_by_parts("norm", x, &dims, 2.0);
         }
         norm.sqrt_()?;
@@ -519,10 +519,9 @@ pub struct VarMean<T = NamedTensor> {
 }
 
 impl NamedTensor {
-    /// Whether any element is zero.
+    /// Whether any element is zero; on the meta device, where there are no elements, none is.
     #[track_caller]
     pub(crate) fn has_zero(&self) -> Result<bool> {
-        let any = self.eq(0)?.any(..)?;
-        any.item()
+        Ok(!self.ne(0)?.is_true_everywhere()?)
     }
 }

@@ -1,6 +1,7 @@
 //! The kernels of [`standardize`](NamedTensor::standardize): checks, layout, and the arithmetic on the
 //! statistics between the loops of `crate::cpu::standardize`.
 use crate::cpu::standardize::{AffineMap, RunLayout, Terms, sums};
+use crate::device::is_on_meta;
 use crate::dim::{Positions, sort_dims};
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
@@ -100,7 +101,7 @@ impl RunPlan {
         let mut sorted = self.kept.clone();
         sort_dims(&mut sorted, &|a, b| a < b);
         let order = places(&sorted, &self.kept);
-        reorder(&statistic.unnamed(), &order).to(DType::F64)?.to_vec()
+        reorder(&statistic.unnamed(), &order).to(DType::F64).and_then(numbers_of)
     }
 
     fn back(&self, y: &NamedTensor) -> NamedTensor {
@@ -150,9 +151,12 @@ impl RunPlan {
         g: &NamedTensor,
         mean: Option<&NamedTensor>,
     ) -> Result<[Vec<f64>; 2]> {
+        if is_on_meta() {
+            return Ok([(); 2].map(|()| vec![0.0; self.runs(x)]));
+        }
         Ok(dispatch!(x.dtype(), float T => {
-            let mean = mean.map(|mean| mean.as_slice::<T>()).transpose()?.unwrap_or(&[]);
-            sums(terms, x.as_slice::<T>()?, g.as_slice::<T>()?, self.layout, mean, self.by_channel)
+            let mean = mean.map(|mean| mean.elements::<T>()).transpose()?.unwrap_or(&[]);
+            sums(terms, x.elements::<T>()?, g.elements::<T>()?, self.layout, mean, self.by_channel)
         }, else unreachable!("checked to be a float")))
     }
 }
@@ -172,11 +176,17 @@ fn numbers_as(numbers: &[f64], sizes: &[usize], dtype: DType) -> Result<NamedTen
     NamedTensor::from_slice(numbers, sizes)?.to(dtype)
 }
 
+/// The elements of a tensor of `f64`; zeros on the meta device, where results do not depend on them.
+#[track_caller]
+fn numbers_of(x: NamedTensor) -> Result<Vec<f64>> {
+    if is_on_meta() { Ok(vec![0.0; x.numel()]) } else { x.to_vec() }
+}
+
 /// The numbers of the channels, or `default` for each.
 #[track_caller]
 fn of_channels(parameter: Option<&NamedTensor>, default: f64, channels: usize) -> Result<Vec<f64>> {
     match parameter {
-        Some(parameter) => parameter.to(DType::F64)?.to_vec(),
+        Some(parameter) => parameter.to(DType::F64).and_then(numbers_of),
         None => Ok(vec![default; channels]),
     }
 }
@@ -231,11 +241,11 @@ pub(crate) fn forward(
     let y = Unwritten::like(OP, &dense, dtype)?;
     let y = dispatch!(dtype, float T => {
         let map = AffineMap {
-            x: dense.as_slice::<T>()?,
+            x: dense.elements::<T>()?,
             g: None,
-            mean: centers.as_slice()?,
-            across: across.as_slice()?,
-            shift: shift.as_slice()?,
+            mean: centers.elements()?,
+            across: across.elements()?,
+            shift: shift.elements()?,
         };
         y.write(|y| map.write(plan.layout, y))
     }, else unreachable!("checked to be a float"));
@@ -331,11 +341,11 @@ impl Backward<'_> {
                 let dx = Unwritten::like(OP, &dense, dtype)?;
                 let dx = dispatch!(dtype, float T => {
                     let map = AffineMap {
-                        x: dense.as_slice::<T>()?,
-                        g: Some((g.as_slice()?, along.as_slice()?)),
-                        mean: centers.as_slice()?,
-                        across: across.as_slice()?,
-                        shift: shift.as_slice()?,
+                        x: dense.elements::<T>()?,
+                        g: Some((g.elements()?, along.elements()?)),
+                        mean: centers.elements()?,
+                        across: across.elements()?,
+                        shift: shift.elements()?,
                     };
                     dx.write(|dx| map.write(plan.layout, dx))
                 }, else unreachable!("only floats have gradients"));

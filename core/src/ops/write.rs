@@ -1,6 +1,7 @@
 //! Writing to tensors and to parts of them, in place.
 
 use crate::cpu::copy::unpack;
+use crate::device::{OnDevice, compute_in};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, Strides, has};
 use crate::names::{Meets, of_call, rules};
@@ -20,6 +21,7 @@ impl NamedTensor {
         if !fits(value, self.dtype()) {
             return Err(does_not_fit(OP, Some(self), value, self.dtype()));
         }
+        let _device = OnDevice::of(self);
         let filled = NamedTensor::filled(OP, self.shape(), self.dtype(), value)?;
         *self = filled;
         Ok(self)
@@ -33,6 +35,7 @@ impl NamedTensor {
     #[track_caller]
     pub fn copy_(&mut self, source: &NamedTensor) -> Result<&mut NamedTensor> {
         const OP: &str = "copy_";
+        let _device = OnDevice::of_inputs(OP, &[&*self, source], &[], &[])?;
         let names =
             rules::out(OP, &rules::unify(OP, "broadcast", self.input(), source.input())?, self.input())?;
         let spread = source.unnamed().expand(self.sizes())?.to(self.dtype())?.contiguous()?;
@@ -97,6 +100,7 @@ impl NamedTensor {
     #[track_caller]
     pub fn write_part(&mut self, part: NamedTensor, value: &NamedTensor) -> Result<()> {
         const OP: &str = "write_part";
+        let _device = OnDevice::of_inputs(OP, &[&*self, value], &[], &[])?;
         let value = value.unnamed().expand(part.sizes())?.to(self.dtype())?.contiguous()?;
         let (sizes, strides) = (Sizes::from_slice(part.sizes()), Strides::from_slice(part.strides()));
         let start = part.offset() as isize - self.offset() as isize;
@@ -112,17 +116,17 @@ impl NamedTensor {
             let message = "the part is no view of a dense tensor";
             return Err(Error::about(&[self], ErrorKind::Value, OP, message));
         }
-        if !self.is_writable() {
-            *self = self.deep_clone()?;
-        }
-        let itemsize = self.dtype().itemsize();
-        // SAFETY: only this tensor has the buffer, so `value` has another one; `value` is dense and has the
-        // sizes of the part; the part is inside the buffer.
-        unsafe {
-            let to = self.ptr_mut().offset(start * itemsize as isize);
-            unpack(&sizes, &strides, itemsize, value.ptr(), to);
-        }
-        Ok(())
+        self.make_writable()?;
+        compute_in(self, |x| {
+            let itemsize = x.dtype().itemsize();
+            // SAFETY: only this tensor has the buffer, so `value` has another one; `value` is dense and has the
+            // sizes of the part; the part is inside the buffer.
+            unsafe {
+                let to = x.ptr_mut().offset(start * itemsize as isize);
+                unpack(&sizes, &strides, itemsize, value.ptr(), to);
+            }
+            Ok(())
+        })
     }
 }
 

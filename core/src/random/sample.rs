@@ -3,6 +3,7 @@
 use super::next_of_default;
 use crate::args::IntoShape;
 use crate::cpu::random::fill_each;
+use crate::device::compute;
 use crate::dtype::{DType, Element, Scalar};
 use crate::error::Result;
 use crate::ops::data::dtype_of_literals;
@@ -61,9 +62,12 @@ impl NamedTensor {
     ) -> Result<NamedTensor> {
         let shape = shape.shape_for("sample")?;
         let mut drawn = NamedTensor::filled("sample", shape, T::Element::DTYPE, Scalar::Int(0))?;
-        let mut generator = next_of_default(drawn.numel());
-        let out = drawn.as_mut_slice::<T::Element>()?;
-        fill_each(out, &mut generator, |_, rng| distribution.sample(rng).element());
+        compute(|| {
+            let mut generator = next_of_default(drawn.numel());
+            let out = drawn.as_mut_slice::<T::Element>()?;
+            fill_each(out, &mut generator, |_, rng| distribution.sample(rng).element());
+            Ok(())
+        })?;
         drawn.into_dtype(dtype.unwrap_or_else(T::dtype))
     }
 }

@@ -2,6 +2,7 @@
 //! starts at a word of the default generator.
 
 use super::Generator;
+use crate::device::{OnDevice, compute};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::shape::Shape;
@@ -115,22 +116,28 @@ impl Source {
         parameters: &[&NamedTensor],
         f: fn(&mut Source, &[f64]) -> f64,
     ) -> Result<NamedTensor> {
+        let _device = OnDevice::of_inputs("draw", parameters, &[], &[])?;
         let mut dtype = parameters[0].dtype();
-        let mut columns = Vec::with_capacity(parameters.len());
+        let mut spread = Vec::with_capacity(parameters.len());
         for x in parameters {
             dtype = DType::promote(dtype, x.dtype());
-            columns.push(x.unnamed().expand(&shape.sizes[..])?.to_vec::<f64>()?);
+            spread.push(x.unnamed().expand(&shape.sizes[..])?);
         }
-        let mut row = vec![0.0; columns.len()];
         let mut drawn = NamedTensor::full_as("draw", shape, Scalar::Float(0.0), DType::F64)?;
-        let sources = Source::all(shape)?;
-        for (index, (mut source, drawn)) in sources.into_iter().zip(drawn.as_mut_slice::<f64>()?).enumerate()
-        {
-            for (number, column) in row.iter_mut().zip(&columns) {
-                *number = column[index];
+        compute(|| {
+            let mut columns = Vec::with_capacity(spread.len());
+            for x in &spread {
+                columns.push(x.to_vec::<f64>()?);
             }
-            *drawn = f(&mut source, &row);
-        }
+            let (mut row, drawn) = (vec![0.0; columns.len()], drawn.as_mut_slice::<f64>()?);
+            for (index, (mut source, drawn)) in Source::all(shape)?.into_iter().zip(drawn).enumerate() {
+                for (number, column) in row.iter_mut().zip(&columns) {
+                    *number = column[index];
+                }
+                *drawn = f(&mut source, &row);
+            }
+            Ok(())
+        })?;
         drawn.to(dtype)
     }
 }

@@ -30,9 +30,9 @@ impl NamedTensor {
     /// # Errors
     /// Those of `out`; [`io::ErrorKind::OutOfMemory`] if there is no room for a dense copy of a view.
     pub fn write_bytes(&self, out: &mut dyn Write) -> io::Result<()> {
-        let dense = self
-            .contiguous()
-            .map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error.to_string()))?;
+        let failed = |kind| move |error: Error| io::Error::new(kind, error.to_string());
+        self.check_elements("write_bytes").map_err(failed(io::ErrorKind::Unsupported))?;
+        let dense = self.contiguous().map_err(failed(io::ErrorKind::OutOfMemory))?;
         let mut chunk = vec![0; CHUNK.min(dense.nbytes())];
         for run in dense.bytes().chunks(CHUNK) {
             let chunk = &mut chunk[..run.len()];

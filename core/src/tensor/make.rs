@@ -4,6 +4,7 @@ use super::NamedTensor;
 use crate::cpu::fill;
 use crate::cpu::room::{self, Room};
 use crate::cpu::storage::Storage;
+use crate::device::is_on_meta;
 use crate::dtype::{DType, Element, Opaque, Scalar, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
@@ -43,6 +44,23 @@ impl NamedTensor {
         Ok(number)
     }
 
+    /// A meta tensor with the strides of this one, over a buffer for the elements from the first to the last in
+    /// memory.
+    #[track_caller]
+    pub(crate) fn without_elements(&self, op: &'static str) -> Result<NamedTensor> {
+        let (mut below, mut above) = (0, 0);
+        for (size, stride) in self.sizes().iter().zip(self.strides()) {
+            let reach = stride * (*size as isize - 1);
+            if reach < 0 { below -= reach } else { above += reach }
+        }
+        let count = if self.numel() == 0 { 0 } else { (below + above) as usize + 1 };
+        let bytes = count * self.parts.dtype.itemsize();
+        let Some(storage) = Storage::meta(bytes) else { return Err(out_of_memory(op, bytes)) };
+        let mut meta = self.clone();
+        (meta.parts.storage, meta.parts.offset) = (storage, below as usize);
+        Ok(meta)
+    }
+
     /// A dense tensor whose elements all have one value.
     #[track_caller]
     pub(crate) fn filled(op: &'static str, shape: Shape, dtype: DType, value: Scalar) -> Result<NamedTensor> {
@@ -51,10 +69,11 @@ impl NamedTensor {
         }
         let numel = checked_numel(op, &shape.sizes, dtype.itemsize())?;
         if value.to_f64() == 0.0 && value.to_f64().is_sign_positive() {
-            let Some(storage) = Storage::zeroed(numel * dtype.itemsize()) else {
+            let bytes = numel * dtype.itemsize();
+            let Some(storage) = memory(bytes, Storage::zeroed) else {
                 return Err(out_of_memory_for(op, &shape.sizes, dtype));
             };
-            // SAFETY: the buffer has that many bytes, all zero.
+            // SAFETY: the buffer has that many bytes, all zero, or none.
             return Ok(unsafe { NamedTensor::from_parts(storage, dtype, &shape.sizes, shape.names) });
         }
         let element = NamedTensor::number_as(value, dtype)?;
@@ -77,9 +96,11 @@ impl NamedTensor {
     ) -> Result<NamedTensor> {
         // An element of `dtype` can be larger than that of this tensor.
         let bytes = self.numel().saturating_mul(dtype.itemsize());
-        let Some(mut storage) = Storage::new(bytes) else { return Err(out_of_memory(op, bytes)) };
-        write(storage.data_mut());
-        // SAFETY: the buffer has that many bytes, and the caller's contract.
+        let Some(mut storage) = memory(bytes, Storage::new) else { return Err(out_of_memory(op, bytes)) };
+        if !storage.is_meta() {
+            write(storage.data_mut());
+        }
+        // SAFETY: the buffer has that many bytes, or none, and the caller's contract.
         Ok(unsafe { NamedTensor::from_parts(storage, dtype, self.sizes(), self.parts.names.clone()) })
     }
 
@@ -116,13 +137,16 @@ impl NamedTensor {
         data: *const u8,
     ) -> Result<NamedTensor> {
         check_numel(op, &shape, dtype, len)?;
-        let mut out = Unwritten::new(op, shape, dtype)?;
+        let out = Unwritten::new(op, shape, dtype)?;
         // SAFETY: the elements of `out`, which is new, are as many and of this dtype.
-        unsafe {
-            out.ptr_mut().copy_from_nonoverlapping(data, len * dtype.itemsize());
-            Ok(out.written())
-        }
+        Ok(unsafe { out.write_at(|to| to.copy_from_nonoverlapping(data, len * dtype.itemsize())) })
     }
+}
+
+/// The storage of a new tensor, which is made without data on the meta device.
+#[inline]
+fn memory(bytes: usize, make: fn(usize) -> Option<Storage>) -> Option<Storage> {
+    if is_on_meta() { Storage::meta(bytes) } else { make(bytes) }
 }
 
 /// Returns an error unless the shape has `len` elements.
@@ -161,15 +185,25 @@ impl Unwritten {
     pub(crate) fn of(op: &'static str, sizes: &[usize], names: Names, dtype: DType) -> Result<Unwritten> {
         let numel = checked_numel(op, sizes, dtype.itemsize())?;
         let bytes = numel * dtype.itemsize();
-        let Some(storage) = Storage::new(bytes) else { return Err(out_of_memory(op, bytes)) };
-        // SAFETY: the buffer has that many bytes, and nothing reads them until they are written.
+        let Some(storage) = memory(bytes, Storage::new) else { return Err(out_of_memory(op, bytes)) };
+        // SAFETY: the buffer has that many bytes, and nothing reads them until they are written; or it has
+        // none.
         Ok(Unwritten(unsafe { NamedTensor::from_parts(storage, dtype, sizes, names) }))
     }
 
-    /// The sizes.
+    /// Whether no kernel writes the elements, as there are none.
     #[inline]
-    pub(crate) fn sizes(&self) -> &[usize] {
-        self.0.sizes()
+    pub(crate) fn is_meta(&self) -> bool {
+        self.0.is_meta()
+    }
+
+    /// The tensor of memory on the meta device.
+    ///
+    /// # Panics
+    /// If there are elements to write.
+    pub(crate) fn without_elements(self) -> NamedTensor {
+        assert!(self.is_meta(), "elements are written");
+        self.0
     }
 
     /// The address of the elements.
@@ -187,13 +221,27 @@ impl Unwritten {
         self.0
     }
 
+    /// The tensor of what `write` writes from an address on.
+    ///
+    /// # Safety
+    /// `write` writes all elements, in the dtype.
+    #[inline]
+    pub(crate) unsafe fn write_at(mut self, write: impl FnOnce(*mut u8)) -> NamedTensor {
+        if !self.is_meta() {
+            write(self.ptr_mut());
+        }
+        self.0
+    }
+
     /// The tensor of what a kernel writes.
     ///
     /// # Panics
     /// If the dtype is not that of `T`, or if the kernel returns anything but its room.
     #[inline]
     pub(crate) fn write<T: Element>(mut self, kernel: impl FnOnce(&mut Room<T>) -> &mut [T]) -> NamedTensor {
-        self.fill_with(kernel);
+        if !self.is_meta() {
+            self.fill_with(kernel);
+        }
         self.0
     }
 
@@ -216,7 +264,7 @@ impl Unwritten {
         x: &NamedTensor,
         kernel: impl for<'a> FnOnce(&[S], &'a mut Room<T>) -> &'a mut [T],
     ) -> Result<NamedTensor> {
-        let x = x.as_slice()?;
+        let x = x.elements()?;
         Ok(self.write(|y| kernel(x, y)))
     }
 
@@ -249,6 +297,9 @@ impl Unwritten {
         mut self,
         kernel: impl for<'a> FnOnce(&'a mut Room<Opaque<U>>) -> Result<&'a mut [Opaque<U>]>,
     ) -> Result<NamedTensor> {
+        if self.is_meta() {
+            return Ok(self.0);
+        }
         let (elements, numel) = self.elements(size_of::<U>());
         // SAFETY: as in `room`; an `Opaque` has the size of an element.
         let room: &mut Room<Opaque<U>> = unsafe { std::slice::from_raw_parts_mut(elements.cast(), numel) };
@@ -263,19 +314,35 @@ impl Unwritten {
     /// As [`write`](Self::write).
     #[inline]
     pub(crate) fn write_all<T: Element, const N: usize>(
-        mut all: [Unwritten; N],
+        all: [Unwritten; N],
         kernel: impl for<'a> FnOnce([&'a mut Room<T>; N]) -> [&'a mut [T]; N],
     ) -> [NamedTensor; N] {
+        let made = Unwritten::try_write_all(all, |rooms| Ok(kernel(rooms)));
+        made.unwrap_or_else(|_| unreachable!("the kernel cannot fail"))
+    }
+
+    /// Same as [`write_all`](Self::write_all), for a kernel that can fail.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    #[inline]
+    pub(crate) fn try_write_all<T: Element, const N: usize>(
+        mut all: [Unwritten; N],
+        kernel: impl for<'a> FnOnce([&'a mut Room<T>; N]) -> Result<[&'a mut [T]; N]>,
+    ) -> Result<[NamedTensor; N]> {
+        if all.iter().any(Unwritten::is_meta) {
+            return Ok(all.map(|Unwritten(tensor)| tensor));
+        }
         let rooms = all.each_mut().map(Unwritten::room::<T>);
         let mut places = [(std::ptr::null(), 0); N];
         for at in 0..N {
             places[at] = (rooms[at].as_ptr(), rooms[at].len());
         }
-        let done = kernel(rooms);
+        let done = kernel(rooms)?;
         for at in 0..N {
             room::check_is(places[at], &*done[at]);
         }
-        all.map(|Unwritten(tensor)| tensor)
+        Ok(all.map(|Unwritten(tensor)| tensor))
     }
 
     /// The elements, to be written.

@@ -86,7 +86,7 @@ impl NamedTensor {
     #[doc(hidden)]
     #[track_caller]
     pub fn check_finite(&self, op: &'static str) -> Result<()> {
-        if !self.dtype().is_floating_point() || self.isfinite()?.all(..)?.item::<bool>()? {
+        if !self.dtype().is_floating_point() || self.isfinite()?.is_true_everywhere()? {
             return Ok(());
         }
         let count = |found: NamedTensor| found.sum(..)?.item::<i64>();

@@ -166,7 +166,7 @@ impl<'a> Steps<'a> {
         self.tell("the lengths", lengths, &names_where(lengths, &found))?;
         let (value, steps) =
             (lengths.value().to(DType::I64)?, self.time.map_or(1, |time| self.x.sizes()[time]));
-        if let Some((kind, message)) = unfit_length(&value.to_vec()?, steps) {
+        if let Some((kind, message)) = unfit_length(&value.elements_to_check()?, steps) {
             return wrong(kind, message);
         }
         opened(&Tensor::constant(value), &found)?.expand(sizes.clone())?.reshape([numel(&sizes)])

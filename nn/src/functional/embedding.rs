@@ -3,7 +3,6 @@
 use super::*;
 use namegrad_autograd::plain::Input;
 use namegrad_autograd::{Op, elsewhere, starting};
-use namegrad_core::options::BincountOptions;
 
 /// The reduction by which [`embedding_bag`] combines the rows of a bag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
@@ -187,7 +186,7 @@ impl BagCall<'_> {
     /// The indices as a vector and as numbers, checked.
     fn indices(&self, x: &Tensor) -> Result<(Tensor, Vec<i64>)> {
         let flat = x.rename(None).to(DType::I64)?.reshape([-1])?;
-        let numbers = flat.to_vec::<i64>()?;
+        let numbers = numbers_of::<i64>(flat.value())?;
         let rows = self.weight.sizes()[0];
         let Some(at) = numbers.iter().position(|index| !(0..rows as i64).contains(index)) else {
             return Ok((flat, numbers));
@@ -220,7 +219,7 @@ pub(crate) fn renormed(
     norm_type: f64,
 ) -> Result<NamedTensor> {
     let Some(max_norm) = max_norm.filter(|_| index.numel() > 0) else { return Ok(weight.clone()) };
-    let (plain, index) = (weight.rename(None)?, index.unique()?.values);
+    let (plain, index) = (weight.rename(None)?, distinct(index)?);
     let rows = plain.index_select(&index, 0)?;
     let norm = rows.vector_norm_with(keep(1), VectorNormOptions::new().ord(norm_type))?;
     // 1e-7 as in PyTorch.
@@ -229,6 +228,14 @@ pub(crate) fn renormed(
     plain
         .index_copy(&index, &rows.mul(&scale)?, 0)?
         .rename(Some(weight.names().clone()).filter(Names::is_named))
+}
+
+/// The values of an index, each once; on the meta device, as many as there can be.
+fn distinct(index: &NamedTensor) -> Result<NamedTensor> {
+    match index.device() {
+        Device::Meta => Ok(index.clone()),
+        _ => Ok(index.unique()?.values),
+    }
 }
 
 /// The sums of the rows of `g` by index, which are 0 for padding.
@@ -252,7 +259,7 @@ fn of_weight(
 
 /// The rows of `sums` divided by the number of times that each occurs in `of`.
 fn by_frequency(sums: &Tensor, of: &Tensor) -> Result<Tensor> {
-    let counts = of.bincount_with(BincountOptions::new().minlength(sums.sizes()[0])).clamp_min(1)?;
+    let counts = of.new_zeros([sums.sizes()[0]]).index_add(of, of.ones_like()?, 0).clamp_min(1)?;
     sums.div(counts.unsqueeze(1).to(sums.dtype())?)
 }
 
@@ -290,7 +297,10 @@ fn starts(x: &Tensor, offsets: Option<&Tensor>, include_last_offset: bool) -> Re
         .or_value(format_args!("with offsets, the input must be a vector, got {} dims", ndims[0]))?;
     check_integers(("offsets", "offsets"), offsets)?;
     (ndims[1] == 1).or_value(format_args!("offsets must be a vector, got {} dims", ndims[1]))?;
-    let given = offsets.to(DType::I64).to_vec::<i64>()?;
+    let mut given = numbers_of::<i64>(offsets.to(DType::I64)?.value())?;
+    if let (Device::Meta, true, Some(last)) = (offsets.device(), include_last_offset, given.last_mut()) {
+        *last = count;
+    }
     let mut starts = given.clone();
     starts.extend((!include_last_offset).then_some(count));
     let Some(last) = starts.last() else {
@@ -305,9 +315,17 @@ fn starts(x: &Tensor, offsets: Option<&Tensor>, include_last_offset: bool) -> Re
     Ok(whole(&starts))
 }
 
+/// The elements of a tensor, and zeros in their place on the meta device, where no sizes depend on them.
+fn numbers_of<T: Element + Default>(x: &NamedTensor) -> Result<Vec<T>> {
+    match x.device() {
+        Device::Meta => Ok(vec![T::default(); x.numel()]),
+        _ => x.to_vec(),
+    }
+}
+
 /// The largest element of each column in each bag of rows. The first of equal ones gets the gradient.
 fn largest(rows: &Tensor, bag_of: &[i64], [bags, columns]: [usize; 2]) -> Result<Tensor> {
-    let numbers = rows.detach().to(DType::F64).to_vec::<f64>()?;
+    let numbers = numbers_of::<f64>(rows.detach().to(DType::F64)?.value())?;
     if numbers.is_empty() {
         return rows.detach().new_zeros([bags, columns]);
     }

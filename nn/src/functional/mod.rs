@@ -29,7 +29,9 @@ use namegrad_autograd::{Tensor, TensorOptions, place};
 use namegrad_core::args::{Argument, Extents, Positions, Value};
 use namegrad_core::names::is_strict;
 use namegrad_core::options::VectorNormOptions;
-use namegrad_core::{DType, Dim, Dims, Error, ErrorKind, Name, NamedTensor, Names, Result, keep};
+use namegrad_core::{
+    DType, Device, Dim, Dims, Element, Error, ErrorKind, Name, NamedTensor, Names, Result, keep,
+};
 use namegrad_macros::{Words, functional, functions};
 use std::borrow::Cow;
 use std::fmt::Display;

@@ -56,10 +56,11 @@ functional! { sample;
             return with_names(Tensor::zeros(others).to(DType::I64)?, &names);
         }
         let largest = x.amax(keep(-1))?; // NaN if any is
-        let ends = [largest.amin(..)?.item::<f64>()?, largest.amax(..)?.item::<f64>()?];
-        (!ends[0].is_nan()).or_value("the logits have NaN")?;
-        (ends[1] < f64::INFINITY).or_value("the logits have +∞")?;
-        (ends[0] > f64::NEG_INFINITY).or_value("all logits of a draw are -∞, which leaves no class")?;
+        for largest in largest.value().elements_to_check::<f64>()? {
+            (!largest.is_nan()).or_value("the logits have NaN")?;
+            (largest < f64::INFINITY).or_value("the logits have +∞")?;
+            (largest > f64::NEG_INFINITY).or_value("all logits of a draw are -∞, which leaves no class")?;
+        }
         if temperature == 0.0 {
             return with_names(x.argmax(-1)?, &names);
         }

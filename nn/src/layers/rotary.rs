@@ -114,7 +114,7 @@ impl RotaryEmbedding {
         if half == 0 {
             return Ok(x.clone());
         }
-        let options = TensorOptions::new().dtype(DType::F64);
+        let options = TensorOptions::new().dtype(DType::F64).device(x.device());
         // Positions are numbers of `f64`.
         Error::ensure(start < 1 << 52, ErrorKind::Value, "", || format!("the start {start} is too large"))?;
         let positions = options.arange(start as i64, (start + seq) as i64, 1)?.unsqueeze(1)?;

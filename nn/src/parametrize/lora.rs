@@ -45,7 +45,7 @@ impl Lora {
         let named = value.ndim() == 2 && (0..2).all(|dim| value.name(dim).is_some_and(|own| own != name));
         let dim = |dim: usize| value.name(dim).filter(|_| named);
         let rank_dim = (named.then_some(name), rank);
-        let options = TensorOptions::new().dtype(value.dtype());
+        let options = TensorOptions::new().dtype(value.dtype()).device(value.device());
         let a = Parameter::new(options.zeros(shape_of(&[rank_dim, (dim(1), inner)])?)?)?;
         // Of this slope, the bound is 1/√in.
         kaiming_uniform_with_(&a, KaimingOptions::new().gain(crate::init::Gain::LeakyRelu(5f64.sqrt())))?;

@@ -57,7 +57,8 @@ impl SpectralNorm {
         if weight.ndim() > 1 {
             let matrix = norm.matrix(&weight.detach())?;
             let random = |size| {
-                let made = TensorOptions::new().dtype(weight.dtype()).randn([size])?;
+                let made =
+                    TensorOptions::new().dtype(weight.dtype()).device(weight.device()).randn([size])?;
                 Ok::<_, Error>(Buffer::new(norm.unit(&made)?))
             };
             let (u, v) = (random(matrix.sizes()[0])?, random(matrix.sizes()[1])?);

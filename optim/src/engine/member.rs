@@ -57,10 +57,13 @@ impl Member {
         let (name, group) = (groups.name(), *group);
         let number = if *counted { *steps } else { steps.saturating_add(1) };
         parameter.update_in_buffer(|value| {
-            let dtype = value.dtype();
+            let (dtype, _device) = (value.dtype(), OnDevice::of(value));
             check_gradient(name, grad.sizes(), value.sizes(), dtype)?;
             let fresh = make_slots(groups, group, slots, value)?;
             let grad = grad.value().to(dtype.compute())?.contiguous()?.unnamed();
+            for (_, slot) in &*slots {
+                holding(Held::State, slot);
+            }
             let shape = value.shape();
             let named = slots.len() - groups.slots(group, value.sizes()).len();
             master::change(master, value, &mut |param| {

@@ -51,7 +51,9 @@ impl OptimizerStep<'_> {
     /// # Errors
     /// Same as [`each`](Self::each). Of several errors it is the first by the order of the groups.
     pub fn each_at_once(&mut self, f: impl Fn(usize, ParameterStep<'_>) -> Result<()> + Sync) -> Result<()> {
-        if numel(self.members) < PARALLEL {
+        // Without elements, nothing is worth a thread.
+        let is_meta = |member: &Member| member.parameter.tensor().device() == Device::Meta;
+        if numel(self.members) < PARALLEL || self.members.first().is_some_and(is_meta) {
             return self.each(f);
         }
         let mut tasks = Vec::with_capacity(self.members.len());

@@ -132,7 +132,7 @@ impl MuonOptions {
         let tall = x.sizes()[0] > x.sizes()[1];
         let x = x.to(DType::BF16)?;
         let mut x = if tall { x.t()?.contiguous()? } else { x };
-        let norm = x.norm(..)?.to_vec::<f64>()?[0];
+        let norm = number(&x.norm(..)?)?;
         x = x.div(norm.max(self.eps))?;
         let (a, b, c) = self.ns_coefficients;
         for _ in 0..self.ns_steps {

@@ -9,6 +9,7 @@ use namegrad::prelude::*;
 pub(super) fn follow(advice: &mut Advice) -> Result<()> {
     sizes(advice)?;
     products(advice)?;
+    devices(advice)?;
     dtypes(advice)?;
     indices(advice)?;
     values(advice)?;
@@ -18,6 +19,14 @@ pub(super) fn follow(advice: &mut Advice) -> Result<()> {
 /// The numbers 0, 1, 2, .. in `x`.
 fn counted(shape: [usize; 2]) -> Result<Tensor> {
     Tensor::arange(0.0, (shape[0] * shape[1]) as f64, 1.0)?.reshape(shape)
+}
+
+fn devices(advice: &mut Advice) -> Result<()> {
+    let (x, y) = (counted([2, 3])?, counted([2, 3])?.to_device(Device::Meta)?);
+    follow!(advice, x.mul(&y) => { assert_eq!(x.to_device(Device::Meta)?.mul(&y)?.sizes(), [2, 3]) });
+    let (x, y) = (y, x);
+    follow!(advice, x.mul(&y) => { assert_eq!(x.mul(&y.to_device(Device::Meta)?)?.sizes(), [2, 3]) });
+    Ok(())
 }
 
 fn sizes(advice: &mut Advice) -> Result<()> {

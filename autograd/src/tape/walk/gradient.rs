@@ -1,6 +1,7 @@
 //! A gradient on its way: fitted to its input, passed to hooks, and added to others.
 
 use crate::hooks::Hook;
+use crate::observe::{Held, holding};
 use crate::tape::modes::{is_forward, is_grad_enabled};
 use crate::tape::{GradNames, Meta, Origin};
 use crate::tensor::Tensor;
@@ -86,6 +87,9 @@ pub(super) fn accumulate(meta: &Meta, grad: Tensor, named: bool) -> Result<()> {
     match state.grad.as_mut() {
         None => state.grad = Some(grad),
         Some(old) => add_to(old, grad)?,
+    }
+    if let Some(grad) = &state.grad {
+        holding(Held::Gradient, grad.value());
     }
     Ok(())
 }

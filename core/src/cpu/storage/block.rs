@@ -5,6 +5,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicUsize;
 
 pub(super) const HEADER: usize = 64;
+/// The bit of the size class of a block without data.
+pub(super) const META: usize = 1 << (usize::BITS - 1);
 const HUGE_PAGE: usize = 2 << 20;
 
 /// The header of a block, before its data.
@@ -29,11 +31,15 @@ pub(super) const fn class_of(data: usize) -> usize {
 }
 
 pub(super) fn block_bytes(class: usize) -> usize {
+    let class = class & !META;
     let (exponent, step) = ((class - 1) / STEPS, (class - 1) % STEPS + 1);
     ((1usize << exponent) + step * ((1usize << exponent) / STEPS)).next_multiple_of(HEADER) + HEADER
 }
 
 fn layout(class: usize) -> Layout {
+    if class & META != 0 {
+        return Layout::new::<Header>();
+    }
     let bytes = block_bytes(class);
     let align = if bytes >= HUGE_PAGE { HUGE_PAGE } else { HEADER };
     // `Storage::allocate` rejects sizes so large that this would fail.

@@ -10,6 +10,9 @@
 //! The data of a new storage are uninitialized, unless zeros are asked for: `tensor::make` hands them to a
 //! kernel as `MaybeUninit`, and there is a tensor only when the kernel has written them.
 //!
+//! A block of a meta tensor is only the header: it has the size class and is counted, apart from the others,
+//! but nothing points behind it.
+//!
 //! `block` has the size classes and the calls to the system's allocator, `cache` the freed blocks, and
 //! `stats` the counters.
 
@@ -17,14 +20,14 @@ mod block;
 mod cache;
 mod stats;
 
-use block::{HEADER, Header, block_bytes, class_of};
+use block::{HEADER, Header, META, allocate, block_bytes, class_of, release};
 use cache::{cached_bytes, fresh, recycle, recycled};
-use stats::{live, peak};
+use stats::{count_meta, live, peak};
 use std::ptr::NonNull;
 use std::sync::atomic::{Ordering, fence};
 
 pub use cache::{empty_cache, set_cache_limit};
-pub use stats::{allocated_bytes, reset_peak};
+pub use stats::{MetaStats, allocated_bytes, meta_stats, reset_meta_peak, reset_peak};
 
 /// A counted reference to a block of memory, 64-byte aligned.
 pub(crate) struct Storage(NonNull<Header>);
@@ -67,7 +70,24 @@ impl Storage {
         Some(Storage(block))
     }
 
-    /// The data.
+    /// Storage that stands for `bytes` bytes, without data.
+    #[cold]
+    pub(crate) fn meta(bytes: usize) -> Option<Storage> {
+        if bytes > isize::MAX as usize / 4 {
+            return None;
+        }
+        let class = class_of(bytes) | META;
+        count_meta(block_bytes(class) as isize);
+        allocate(class, false).map(Storage)
+    }
+
+    /// Whether there is no data.
+    #[inline]
+    pub(crate) fn is_meta(&self) -> bool {
+        self.header().class & META != 0
+    }
+
+    /// The data, of which there must be some.
     #[inline]
     pub(crate) fn data(&self) -> *const u8 {
         // SAFETY: the data follows the header in the same allocation.
@@ -80,7 +100,7 @@ impl Storage {
         block_bytes(self.header().class) - HEADER
     }
 
-    /// The data, for writing.
+    /// The data, for writing. There must be some.
     ///
     /// # Panics
     /// If there is another reference, because the data must not change for it.
@@ -94,6 +114,11 @@ impl Storage {
     #[inline]
     pub(crate) fn is_unique(&self) -> bool {
         self.header().refs.load(Ordering::Acquire) == 1
+    }
+
+    /// Where the data are, or would be if there were any.
+    pub(crate) fn address(&self) -> *const u8 {
+        self.0.as_ptr().cast::<u8>().wrapping_add(HEADER)
     }
 
     /// The number of references.
@@ -138,8 +163,19 @@ impl Drop for Storage {
             fence(Ordering::Acquire);
         }
         // SAFETY: this was the last reference.
-        unsafe { recycle(self.0, class) };
+        unsafe { if class & META == 0 { recycle(self.0, class) } else { forget(self.0, class) } };
     }
+}
+
+/// Frees a block without data.
+///
+/// # Safety
+/// There are no references to the block.
+#[cold]
+unsafe fn forget(block: NonNull<Header>, class: usize) {
+    count_meta(-(block_bytes(class) as isize));
+    // SAFETY: the caller's contract.
+    unsafe { release(block) };
 }
 
 /// The memory of all tensors in the process, in bytes of blocks (data, header and padding).

@@ -4,6 +4,7 @@
 use super::Reduce;
 use super::kernels::{beside, lane_positions, vector_index};
 use crate::cpu::index::{self as cpu, Combine, TargetPositions};
+use crate::device::compute_in;
 use crate::dim::called;
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
@@ -116,12 +117,12 @@ impl Scatter {
     #[track_caller]
     fn run_on(&self, how: Combine, x: &mut NamedTensor) -> Result<()> {
         let sizes = around(x.sizes(), self.dim);
-        let positions = self.positions.as_slice()?;
+        let positions = self.positions.elements()?;
         let positions = match self.of_slices {
             true => TargetPositions::OfRows(positions),
             false => TargetPositions::OfElements(positions),
         };
-        combine(how, x, &self.source, sizes, positions)
+        compute_in(x, |x| combine(how, x, &self.source, sizes, positions))
     }
 
     /// Reduces the elements for each position of `x`, with that of `x` if `include_self`.
@@ -182,26 +183,26 @@ fn combine(
             cpu::replace(source.opaque::<U>()?, sizes, positions, x.opaque_mut()?);
         }),
         (Combine::Add, DType::F16) => {
-            cpu::add_floats::<f16>(source.as_slice()?, sizes, positions, x.as_mut_slice()?);
+            cpu::add_floats::<f16>(source.elements()?, sizes, positions, x.as_mut_slice()?);
         }
         (Combine::Add, DType::BF16) => {
-            cpu::add_floats::<bf16>(source.as_slice()?, sizes, positions, x.as_mut_slice()?);
+            cpu::add_floats::<bf16>(source.elements()?, sizes, positions, x.as_mut_slice()?);
         }
         (Combine::Add, DType::F32) => {
-            cpu::add_floats::<f32>(source.as_slice()?, sizes, positions, x.as_mut_slice()?);
+            cpu::add_floats::<f32>(source.elements()?, sizes, positions, x.as_mut_slice()?);
         }
         (Combine::Add, DType::F64) => {
-            cpu::add::<f64>(source.as_slice()?, sizes, positions, x.as_mut_slice()?);
+            cpu::add::<f64>(source.elements()?, sizes, positions, x.as_mut_slice()?);
         }
         (Combine::Add, DType::I64) => {
-            cpu::add::<i64>(source.as_slice()?, sizes, positions, x.as_mut_slice()?);
+            cpu::add::<i64>(source.elements()?, sizes, positions, x.as_mut_slice()?);
         }
         (Combine::Max | Combine::Min, DType::F32) => {
             let is_max = matches!(how, Combine::Max);
-            cpu::extremes(is_max, source.as_slice()?, sizes, positions, x.as_mut_slice()?);
+            cpu::extremes(is_max, source.elements()?, sizes, positions, x.as_mut_slice()?);
         }
         (_, DType::F32 | DType::F64 | DType::I64) => dispatch!(dtype, wide T => {
-            cpu::combine::<T>(how, source.as_slice()?, sizes, positions, x.as_mut_slice()?);
+            cpu::combine::<T>(how, source.elements()?, sizes, positions, x.as_mut_slice()?);
         }),
         // Integers wrap after the last combination as well as after each, and a `bool` is 0 or 1.
         _ => {

@@ -50,9 +50,9 @@ impl NamedTensor {
         }
         rules::matched(op, ["x", "index"], [self.input(), index.input()], [dim, 0])?;
         let numbers = whole_positions(op, self, index)?;
-        if cpu::stray(numbers.as_slice()?, count, None).is_some() {
+        if cpu::stray(numbers.elements()?, count, None).is_some() {
             let (mut least, mut most) = (0, 0);
-            for number in numbers.as_slice::<i64>()? {
+            for number in numbers.elements::<i64>()? {
                 (least, most) = (least.min(*number), most.max(*number));
             }
             let stray = if least < 0 { least } else { most };

@@ -120,15 +120,18 @@ impl Batch {
         let [time, batch, classes] = *x.sizes() else { unreachable!("permuted to three dims") };
         (blank < classes)
             .or_value(format_args!("blank must be one of the {classes} classes, got {blank}"))?;
-        let steps = lengths_of("input_lengths", steps, batch, time)?;
-        let lengths = lengths_of("target_lengths", lengths, batch, targets.numel())?;
-        let (all, sum) = (integers("targets", targets)?, lengths.iter().sum::<usize>());
+        // On the meta device, sequences have all steps, and as many labels as there is place for.
+        let (most, is_meta) = (targets.numel(), targets.device() == Device::Meta);
+        let steps = lengths_of("input_lengths", steps, batch, [time; 2])?;
+        let lengths = lengths_of("target_lengths", lengths, batch, [most, most / batch.max(1)])?;
+        let label = (blank + 1) % classes;
+        let (all, sum) = (integers("targets", targets, label)?, lengths.iter().sum::<usize>());
         // The distance between the first labels of two sequences, unless one follows the other.
         let width = match *targets.sizes() {
             [rows, width] if rows == batch => Some(width),
             [total] => {
                 let said = if is_batch { "lengths sum to" } else { "length is" };
-                (sum == total || !is_batch && sum < total)
+                (sum == total || sum < total && (!is_batch || is_meta))
                     .or_value(format_args!("the target {said} {sum}, and there are {total} targets"))?;
                 None
             }
@@ -218,7 +221,7 @@ impl Batch {
         if followed {
             losses = losses.add(self.normalization(x, &past)?)?;
         }
-        if followed && !zero_infinity && impossible.any(..).item::<bool>()? {
+        if followed && !zero_infinity && !impossible.logical_not()?.value().is_true_everywhere()? {
             // Infinity with a gradient of NaN, as in PyTorch: -log of the square of 0, whose gradient is
             // 0 / 0.
             let infinite = impossible.choose(self.normalization(x, &past)?, 1.0).square().log().neg()?;
@@ -235,15 +238,18 @@ impl Batch {
     }
 }
 
-/// The integers of a tensor.
-fn integers(name: &str, x: &Tensor) -> Result<Vec<i64>> {
+/// The integers of a tensor; on the meta device, as many of `usual`.
+fn integers(name: &str, x: &Tensor, usual: usize) -> Result<Vec<i64>> {
     check_integers((name, name), x)?;
-    x.to(DType::I64).to_vec()
+    match x.device() {
+        Device::Meta => Ok(vec![usual as i64; x.numel()]),
+        _ => x.to(DType::I64).to_vec(),
+    }
 }
 
 /// Lengths from 0 to `most`, one for each sequence.
-fn lengths_of(name: &str, lengths: &Tensor, batch: usize, most: usize) -> Result<Vec<usize>> {
-    let numbers = integers(name, lengths)?;
+fn lengths_of(name: &str, lengths: &Tensor, batch: usize, [most, usual]: [usize; 2]) -> Result<Vec<usize>> {
+    let numbers = integers(name, lengths, usual)?;
     let sizes = lengths.sizes();
     (numbers.len() == batch).or_shape(format_args!(
         "{name} must have one length for each of the {batch} sequences, got {sizes:?}"

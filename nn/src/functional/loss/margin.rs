@@ -213,7 +213,7 @@ const FAR: f64 = 800.0;
 /// classes, 0 where there is no label, and whether a place has one; and for each class, whether it is not a
 /// label.
 fn labels(target: &Tensor, rows: &Tensor, count: usize) -> Result<[Tensor; 3]> {
-    let all = target.to(DType::I64).to_vec::<i64>()?;
+    let all = target.to(DType::I64)?.value().elements_to_check::<i64>()?;
     if let Some(at) = all.iter().position(|class| !(-1..count as i64).contains(class)) {
         let error = no_class(target, at, all[at], count);
         let message = format!("{}, and -1 ends the labels", error.message());
@@ -223,6 +223,9 @@ fn labels(target: &Tensor, rows: &Tensor, count: usize) -> Result<[Tensor; 3]> {
     let exist = rows.lt(0).cumsum(1).eq(0)?;
     let classes = rows.masked_fill(&exist.logical_not()?, 0)?;
     let others = rows.zeros_like().scatter_add(&classes, exist.to(DType::I64)?, 1).eq(0)?;
-    let longest = exist.any(0).sum(..).item::<i64>()? as usize;
+    let longest = match target.device() {
+        Device::Meta => exist.sizes()[1],
+        _ => exist.any(0).sum(..).item::<i64>()? as usize,
+    };
     Ok([classes.narrow(1, 0, longest)?, exist.narrow(1, 0, longest)?, others])
 }

@@ -95,7 +95,7 @@ pub(crate) fn fractional_over(
     let planes = numel(&moved.sizes()[..moved.ndim() - dims.len()]);
     let samples = match samples {
         Some(samples) => samples,
-        None => &Tensor::rand([1, planes, dims.len()])?,
+        None => &TensorOptions::new().device(x.device()).rand([1, planes, dims.len()])?,
     };
     both_back(moved.fractional_max_pool(samples, kernel_size, output_size)?, &order)
 }

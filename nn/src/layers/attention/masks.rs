@@ -92,7 +92,7 @@ impl MaskedScores<'_> {
     /// `true` hides a key, and numbers are added to the scores.
     fn added(&self, mask: &Tensor) -> Result<Tensor> {
         if mask.dtype() == DType::Bool {
-            let zeros = TensorOptions::new().dtype(self.dtype).zeros(mask.sizes())?;
+            let zeros = TensorOptions::new().dtype(self.dtype).device(mask.device()).zeros(mask.sizes())?;
             return zeros.masked_fill(mask, f64::NEG_INFINITY);
         }
         self.check_dtype(mask)?;

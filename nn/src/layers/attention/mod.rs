@@ -350,7 +350,7 @@ impl MultiheadAttention {
         let causal = options.is_causal.unwrap_or(config.is_causal);
         let by_kernel = extra == 0 && !options.need_weights;
         if (causal || config.window.is_some()) && !by_kernel {
-            mask = both(mask, seen([queries, keys], config.window, causal, q.dtype())?.log()?)?;
+            mask = both(mask, seen([queries, keys], config.window, causal, &q)?.log()?)?;
         }
         if extra > 0 {
             mask = mask.map(|mask| widened(&mask, keys, extra)).transpose()?;
@@ -409,11 +409,11 @@ impl MultiheadAttention {
 }
 
 /// 1 for each key that a query sees, otherwise 0: `[queries, keys]`. It is at most `window` positions away, and
-/// if `causal` not after the query.
-fn seen([queries, keys]: [usize; 2], window: Option<usize>, causal: bool, dtype: DType) -> Result<Tensor> {
+/// if `causal` not after the query. The dtype is that of `q`.
+fn seen([queries, keys]: [usize; 2], window: Option<usize>, causal: bool, q: &Tensor) -> Result<Tensor> {
     let most = queries.max(keys);
     let away = window.unwrap_or(most).min(most) as isize;
-    let ones = TensorOptions::new().dtype(dtype).ones([queries, keys])?;
+    let ones = q.new_ones([queries, keys])?;
     let near = ones.triu_with(TriuOptions::new().diagonal(-away))?;
     near.tril_with(TrilOptions::new().diagonal(if causal { 0 } else { away }))
 }

@@ -305,14 +305,15 @@ impl<const OF_INSTANCES: bool> ChannelNorm<OF_INSTANCES> {
     fn update(&self, mean: &Tensor, var: &Tensor) -> Result<()> {
         let Some(batches) = &self.num_batches_tracked else { return Ok(()) };
         let _one = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = batches.value().item::<i64>()? + 1;
+        let counted = batches.value().add(1)?;
+        let count = counted.elements_to_check::<i64>()?.first().copied().unwrap_or(1);
         let momentum = self.config.momentum.filter(|_| !AVERAGING.get()).unwrap_or(1.0 / count as f64);
         for (running, new) in [(&self.running_mean, mean), (&self.running_var, var)] {
             let Some(running) = running else { continue };
             let (old, new) = (running.value().rename(None)?, new.value().rename(None)?);
             running.set(old.mul(1.0 - momentum)?.add(&new.mul(momentum)?)?)?;
         }
-        batches.set(Tensor::new(count)?)
+        batches.set(counted)
     }
 }
 

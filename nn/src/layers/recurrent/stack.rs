@@ -242,7 +242,7 @@ impl Stack {
     fn run(&self, x: Tensor, first: [Vec<Tensor>; 2], lengths: Option<&Tensor>) -> Result<[Vec<Tensor>; 3]> {
         let RecurrentConfig { hidden, num_layers, dropout, .. } = self.settings;
         let (cell, directions, batch) = (self.settings.cell(), self.settings.directions(), x.sizes()[1]);
-        let options = TensorOptions::new().dtype(x.dtype());
+        let options = TensorOptions::new().dtype(x.dtype()).device(x.device());
         let zeros = [options.zeros([batch, self.settings.state()])?, options.zeros([batch, hidden.1])?];
         let (mut y, mut hns, mut cns) = (x, Vec::new(), Vec::new());
         for layer in 0..num_layers {
