@@ -123,6 +123,6 @@ fn accuracy(model: &impl Layer, part: &Loader<(Tensor, Tensor)>, group: &Group) 
         right += answers.eq(&labels)?.sum(..)?.item::<i64>()?;
         all += labels.numel() as i64;
     }
-    let counts = group.all_reduce(&Tensor::new([right, all])?, Reduction::Sum)?.to_vec::<f64>()?;
-    Ok(counts[0] / counts[1])
+    let counts = group.all_reduce(&Tensor::new([right, all])?, Reduction::Sum)?.to_vec::<i64>()?;
+    Ok(counts[0] as f64 / counts[1] as f64)
 }

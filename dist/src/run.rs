@@ -77,7 +77,7 @@ fn failed(group: &Group, error: &dyn Display) -> ExitCode {
             thread::sleep(Duration::from_secs(5));
             group.abort()
         }
-        _ => thread::sleep(Duration::from_millis(300 * group.rank().min(3) as u64)),
+        _ => thread::sleep(Duration::from_millis(500 * group.rank().min(3) as u64)),
     }
     eprintln!("error: rank {} of {}: {error}", group.rank(), group.size());
     group.abort()

@@ -103,7 +103,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
     },
     Program {
         name: "a-rank-that-never-comes",
-        ranks: SEVERAL,
+        ranks: &[4],
         run: |group| match group.rank() {
             1 => {
                 std::thread::sleep(Duration::from_secs(30));
@@ -114,7 +114,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
                 Ok(())
             }
         },
-        error: Some("waited 1 s for the other ranks"),
+        error: Some("error: rank 0 of 4: Group: waited 1 s for the other ranks"),
     },
     Program { name: "bad-input", ranks: SEVERAL, run: bad_input, error: None },
 ];
