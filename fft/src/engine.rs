@@ -9,6 +9,7 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::{Fft, FftNum, FftPlanner};
+use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// What a stage maps to what. Half of a spectrum is that of a real signal: the other half mirrors it.
@@ -103,6 +104,22 @@ impl Stage {
                     },
                 );
             }
+            Kind::ToHalf if self.n.is_multiple_of(2) => {
+                let (fft, turns) = (T::complex_plan(self.n / 2, false), T::turns(self.n));
+                let lanes = Lanes { outer, inner, from: self.from, to: self.to, points: [self.n, half] };
+                let room = || (Vec::new(), vec![zero(); fft.get_immutable_scratch_len()]);
+                let factors = [scale, scale * inner_factor].map(T::of);
+                lanes.run(x, cast_slice_mut(y), room, |(folded, scratch), x, y| {
+                    folded.resize(x.len() / 2, zero());
+                    fft.process_immutable_with_scratch(cast_slice(x), folded, scratch);
+                    for (z, y) in folded.chunks_exact(half - 1).zip(y.chunks_exact_mut(half)) {
+                        unfolded(z, &turns, factors, y);
+                        if self.inverse {
+                            y.iter_mut().for_each(|y| y.im = -y.im);
+                        }
+                    }
+                });
+            }
             Kind::ToHalf => {
                 let fft = T::half_plan(self.n);
                 let lanes = Lanes { outer, inner, from: self.from, to: self.to, points: [self.n, half] };
@@ -120,6 +137,19 @@ impl Stage {
                     scaled(cast_slice_mut::<_, T>(y), scale);
                 });
             }
+            Kind::FromHalf if self.n.is_multiple_of(2) => {
+                let (fft, turns) = (T::complex_plan(self.n / 2, true), T::turns(self.n));
+                let lanes = Lanes { outer, inner, from: self.from, to: self.to, points: [half, self.n] };
+                let room = || (Vec::new(), vec![zero(); fft.get_immutable_scratch_len()]);
+                let factors = [scale, scale * inner_factor / 2.0].map(T::of);
+                lanes.run(cast_slice::<T, Complex<T>>(x), y, room, |(folded, scratch), x, y| {
+                    folded.resize(y.len() / 2, zero());
+                    for (x, z) in x.chunks_exact(half).zip(folded.chunks_exact_mut(half - 1)) {
+                        fold(x, &turns, factors, !self.inverse, z);
+                    }
+                    fft.process_immutable_with_scratch(folded, cast_slice_mut(y), scratch);
+                });
+            }
             Kind::FromHalf => {
                 let fft = T::real_plan(self.n);
                 let lanes = Lanes { outer, inner, from: self.from, to: self.to, points: [half, self.n] };
@@ -131,17 +161,62 @@ impl Stage {
                         if !self.inverse {
                             spectrum.iter_mut().for_each(|x| x.im = -x.im);
                         }
-                        // The imaginary parts of the others play no part.
+                        // The imaginary part of the first plays no part.
                         spectrum[0].im = T::zero();
-                        if self.n.is_multiple_of(2) {
-                            spectrum[half - 1].im = T::zero();
-                        }
                         let _ = fft.process_with_scratch(spectrum, y, scratch);
                     }
                     scaled(y, scale);
                 });
             }
         }
+    }
+}
+
+/// The half spectrum of `2m` numbers, from the transform `z` of `m` pairs of neighbors as complex numbers:
+/// `y[k] = e + t`, `y[m - k]* = e - t`, with `e = (z[k] + z[m - k]*) / 2` and `t` the other half times a turn.
+/// The first and the last value are multiplied by the first factor, the others by the second.
+///
+/// # Source
+/// Press et al., *Numerical Recipes* (3rd edition, 2007), section 12.3.2.
+fn unfolded<T: Real>(z: &[Complex<T>], turns: &[Complex<T>], [ends, inner]: [T; 2], y: &mut [Complex<T>]) {
+    let m = z.len();
+    y[0] = Complex::new((z[0].re + z[0].im) * ends, T::zero());
+    y[m] = Complex::new((z[0].re - z[0].im) * ends, T::zero());
+    let (first, last) = y[1..m].split_at_mut((m - 1) / 2);
+    let half = T::of(0.5) * inner;
+    let both = z[1..].iter().zip(z[1..].iter().rev()).zip(&turns[1..]);
+    for (((a, b), turn), (low, high)) in both.zip(first.iter_mut().zip(last.iter_mut().rev())) {
+        let (sum, turned) = (a + b.conj(), (a - b.conj()) * turn);
+        (*low, *high) = ((sum + turned).scale(half), (sum - turned).conj().scale(half));
+    }
+    if m > 1 && m.is_multiple_of(2) {
+        y[m / 2] = z[m / 2].conj().scale(inner);
+    }
+}
+
+/// The inverse of [`unfolded`], up to factors, of the conjugates or of the values.
+fn fold<T: Real>(
+    x: &[Complex<T>],
+    turns: &[Complex<T>],
+    [ends, inner]: [T; 2],
+    conjugated: bool,
+    z: &mut [Complex<T>],
+) {
+    let m = z.len();
+    let sign = if conjugated { -inner } else { inner };
+    let own = |x: &Complex<T>| Complex::new(x.re * inner, x.im * sign);
+    // The imaginary parts of the first and the last value play no part.
+    let (first, last) = (x[0].re * ends, x[m].re * ends);
+    z[0] = Complex::new(first + last, first - last);
+    let (low, high) = z[1..].split_at_mut((m - 1) / 2);
+    let both = x[1..m].iter().zip(x[1..m].iter().rev()).zip(&turns[1..]);
+    for (((a, b), turn), (low, high)) in both.zip(low.iter_mut().zip(high.iter_mut().rev())) {
+        let (a, b) = (own(a), own(b).conj());
+        let (sum, turned) = (a + b, (a - b) * turn.conj());
+        (*low, *high) = (sum + turned, (sum - turned).conj());
+    }
+    if m > 1 && m.is_multiple_of(2) {
+        z[m / 2] = own(&x[m / 2]).conj().scale(T::of(2.0));
     }
 }
 
@@ -359,6 +434,17 @@ pub(crate) trait Real: FftNum + Pod + namegrad_core::Element {
         })
     }
 
+    /// `-i e^(-2πi k / n)` for the first quarter of the turn.
+    fn turns(n: usize) -> Arc<[Complex<Self>]> {
+        Plans::with(n, |plans| {
+            let turn = |k: usize| {
+                let (sin, cos) = (std::f64::consts::TAU * k as f64 / n as f64).sin_cos();
+                Complex::new(Self::of(-sin), Self::of(-cos))
+            };
+            plans.turns.entry(n).or_insert_with(|| (0..n / 4 + 1).map(turn).collect()).clone()
+        })
+    }
+
     fn half_plan(n: usize) -> Arc<dyn RealToComplex<Self>> {
         Plans::with(n, |plans| plans.real.plan_fft_forward(n))
     }
@@ -372,6 +458,7 @@ pub(crate) trait Real: FftNum + Pod + namegrad_core::Element {
 pub(crate) struct Plans<T: FftNum> {
     complex: FftPlanner<T>,
     real: RealFftPlanner<T>,
+    turns: HashMap<usize, Arc<[Complex<T>]>>,
     /// The points of all transforms that were planned.
     points: usize,
     known: HashSet<usize>,
@@ -379,7 +466,13 @@ pub(crate) struct Plans<T: FftNum> {
 
 impl<T: Real> Plans<T> {
     fn new() -> Plans<T> {
-        Plans { complex: FftPlanner::new(), real: RealFftPlanner::new(), points: 0, known: HashSet::new() }
+        Plans {
+            complex: FftPlanner::new(),
+            real: RealFftPlanner::new(),
+            turns: HashMap::new(),
+            points: 0,
+            known: HashSet::new(),
+        }
     }
 
     /// Plans are as large as what they transform, so those of a program with many lengths are dropped now and
