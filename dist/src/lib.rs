@@ -19,6 +19,7 @@
 //! * [`Group`]: the ranks, and what they exchange: [`all_reduce`](Group::all_reduce),
 //!   [`all_gather`](Group::all_gather), ... The ops with a derivative can be in models.
 //! * [`DataParallel`]: a model of which every rank has a copy.
+//! * [`Mesh`]: a model whose dims are split over the ranks by name.
 //! * [`Pending`]: an exchange that goes on while the program computes.
 //! * [`Backend`]: what a group needs from a message-passing library.
 //!
@@ -29,6 +30,7 @@ mod check;
 mod collective;
 mod data_parallel;
 mod group;
+mod mesh;
 mod mpi;
 mod pending;
 mod point;
@@ -37,5 +39,6 @@ mod run;
 pub use backend::{Backend, Reduction, Single, Transfer, Work};
 pub use data_parallel::DataParallel;
 pub use group::Group;
+pub use mesh::Mesh;
 pub use pending::Pending;
 pub use run::run;

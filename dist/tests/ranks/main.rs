@@ -3,6 +3,7 @@
 
 mod collectives;
 mod failures;
+mod mesh;
 mod models;
 
 use namegrad_dist::Group;
@@ -27,7 +28,7 @@ struct Program {
 const PROGRAM: &str = "NAMEGRAD_DIST_PROGRAM";
 
 fn programs() -> impl Iterator<Item = &'static Program> {
-    [collectives::PROGRAMS, models::PROGRAMS, failures::PROGRAMS].into_iter().flatten()
+    [collectives::PROGRAMS, models::PROGRAMS, mesh::PROGRAMS, failures::PROGRAMS].into_iter().flatten()
 }
 
 fn main() -> ExitCode {
