@@ -79,3 +79,11 @@ pub(crate) fn numbers(x: &NamedTensor) -> Result<Cow<'_, NamedTensor>> {
         None => Ok(Cow::Borrowed(x)),
     }
 }
+
+/// The tensor with its numbers. If they cannot be had, reading them is the error.
+pub(crate) fn gathered(x: Tensor) -> Tensor {
+    match numbers(x.value()) {
+        Ok(Cow::Owned(numbers)) => Tensor::constant(numbers),
+        _ => x,
+    }
+}

@@ -443,6 +443,9 @@ impl AsRef<Tensor> for Tensor {
 
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if elsewhere::behind(self.value()).is_some() {
+            return write!(f, "tensor{} of {} in parts", self.shape(), self.dtype());
+        }
         match (self.meta(), self.grad_fn()) {
             (_, Some(op)) => self.parts.value.write(f, &[&format!("grad_fn=<{op}>")]),
             (Some(_), None) => self.parts.value.write(f, &["requires_grad=True"]),

@@ -186,7 +186,7 @@ impl BagCall<'_> {
     /// The indices as a vector and as numbers, checked.
     fn indices(&self, x: &Tensor) -> Result<(Tensor, Vec<i64>)> {
         let flat = x.rename(None).to(DType::I64)?.reshape([-1])?;
-        let numbers = numbers_of::<i64>(flat.value())?;
+        let numbers = numbers_of::<i64>(&flat)?;
         let rows = self.weight.sizes()[0];
         let Some(at) = numbers.iter().position(|index| !(0..rows as i64).contains(index)) else {
             return Ok((flat, numbers));
@@ -297,7 +297,7 @@ fn starts(x: &Tensor, offsets: Option<&Tensor>, include_last_offset: bool) -> Re
         .or_value(format_args!("with offsets, the input must be a vector, got {} dims", ndims[0]))?;
     check_integers(("offsets", "offsets"), offsets)?;
     (ndims[1] == 1).or_value(format_args!("offsets must be a vector, got {} dims", ndims[1]))?;
-    let mut given = numbers_of::<i64>(offsets.to(DType::I64)?.value())?;
+    let mut given = numbers_of::<i64>(&offsets.to(DType::I64)?)?;
     if let (Device::Meta, true, Some(last)) = (offsets.device(), include_last_offset, given.last_mut()) {
         *last = count;
     }
@@ -316,7 +316,7 @@ fn starts(x: &Tensor, offsets: Option<&Tensor>, include_last_offset: bool) -> Re
 }
 
 /// The elements of a tensor, and zeros in their place on the meta device, where no sizes depend on them.
-fn numbers_of<T: Element + Default>(x: &NamedTensor) -> Result<Vec<T>> {
+fn numbers_of<T: Element + Default>(x: &Tensor) -> Result<Vec<T>> {
     match x.device() {
         Device::Meta => Ok(vec![T::default(); x.numel()]),
         _ => x.to_vec(),
@@ -325,7 +325,7 @@ fn numbers_of<T: Element + Default>(x: &NamedTensor) -> Result<Vec<T>> {
 
 /// The largest element of each column in each bag of rows. The first of equal ones gets the gradient.
 fn largest(rows: &Tensor, bag_of: &[i64], [bags, columns]: [usize; 2]) -> Result<Tensor> {
-    let numbers = numbers_of::<f64>(rows.detach().to(DType::F64)?.value())?;
+    let numbers = numbers_of::<f64>(&rows.detach().to(DType::F64)?)?;
     if numbers.is_empty() {
         return rows.detach().new_zeros([bags, columns]);
     }
