@@ -347,6 +347,7 @@ impl NamedTensor {
     }
 
     /// The address of the first element, which shows whether two tensors share a buffer.
+    #[inline]
     pub fn data_ptr(&self) -> *const u8 {
         self.look_behind();
         self.parts.storage.address().wrapping_add(self.parts.offset * self.parts.dtype.itemsize())

@@ -92,14 +92,11 @@ fn functions(row: &OpRow, side: &Side) -> TokenStream {
         }
         (false, false) => quote_spanned!(name.span()=> kernels::#name(#(#names),*)),
     };
-    let device = on_device(row, &name.to_string());
+    let call = on_device(row, &name.to_string(), &call);
     let mut code = quote! {
         #[inline]
         #[track_caller]
-        pub fn #name(#(#parameters),*) -> crate::Result<#made> {
-            #device
-            #call
-        }
+        pub fn #name(#(#parameters),*) -> crate::Result<#made> { #call }
     };
     let Some(name_) = &row.in_place else { return code };
     let (x, others, more) = (names[0], &names[1..], &parameters[1..]);
@@ -115,22 +112,20 @@ fn functions(row: &OpRow, side: &Side) -> TokenStream {
             #x.replace_with(#text, made).map(drop)
         }),
     };
-    let device = on_device(row, &text);
+    let call = on_device(row, &text, &call);
     code.extend(quote! {
         #[inline]
         #[track_caller]
-        pub fn #name_(#x: &mut crate::NamedTensor #(, #more)*) -> crate::Result<()> {
-            #device
-            #call
-        }
+        pub fn #name_(#x: &mut crate::NamedTensor #(, #more)*) -> crate::Result<()> { #call }
     });
     code
 }
 
-/// The statement by which the results are on the device of the inputs. The kernel of an elementwise op has it.
-fn on_device(row: &OpRow, op: &str) -> TokenStream {
+/// A call of a kernel whose results are on the device of the inputs. The kernel of an elementwise op sees to
+/// this itself.
+fn on_device(row: &OpRow, op: &str, call: &TokenStream) -> TokenStream {
     if row.by_element() {
-        return quote!();
+        return quote!(#call);
     }
     let of = |kinds: fn(TensorKind) -> bool| {
         let tensors = row.tensors.iter().filter(move |tensor| kinds(tensor.kind));
@@ -140,7 +135,14 @@ fn on_device(row: &OpRow, op: &str) -> TokenStream {
     let lists = of(|kind| kind == TensorKind::List);
     let tensors = of(|kind| !matches!(kind, TensorKind::Optional | TensorKind::List));
     let list = lists.first().map_or(quote!(&[]), |list| quote!(#list));
-    quote!(let _device = crate::OnDevice::of_inputs(#op, &[#(&*#tensors),*], &[#(#optional),*], #list)?;)
+    // In most calls, this is all that is asked.
+    quote! {
+        if #(#tensors.is_meta() ||)* #(#optional.is_some_and(crate::NamedTensor::is_meta) ||)* #(#lists.iter().any(|x| x.is_meta()) ||)* false {
+            let _device = crate::OnDevice::of_inputs(#op, &[#(&*#tensors),*], &[#(#optional),*], #list)?;
+            return { #call };
+        }
+        #call
+    }
 }
 
 /// The methods of a row.

@@ -352,19 +352,16 @@ impl Kernel {
         inputs: &[&NamedTensor],
         args: &[Scalar],
     ) -> Result<NamedTensor> {
-        let from = || {
-            let mut from = [std::ptr::null(); MOST];
-            for (from, x) in from.iter_mut().zip(inputs) {
-                *from = x.ptr();
-            }
-            from
-        };
+        let mut from = [std::ptr::null(); MOST];
+        for (from, x) in from.iter_mut().zip(inputs) {
+            *from = x.data_ptr();
+        }
         let (numel, itemsize) = (inputs[0].numel(), makes.itemsize());
         let reads = || self.reads(inputs[0].dtype());
         // SAFETY: dense inputs of the dtypes of the loop, and a fresh output of as many elements, all of which
         // the loop writes.
         unsafe {
-            inputs[0].like(self.name, makes, |to| run_direct(numel, body, args, from(), reads, to, itemsize))
+            inputs[0].like(self.name, makes, |to| run_direct(numel, body, args, from, reads, to, itemsize))
         }
     }
 

@@ -117,6 +117,7 @@ impl Storage {
     }
 
     /// Where the data are, or would be if there were any.
+    #[inline]
     pub(crate) fn address(&self) -> *const u8 {
         self.0.as_ptr().cast::<u8>().wrapping_add(HEADER)
     }
