@@ -121,6 +121,8 @@ pub use namegrad_nn::dims;
 pub use namegrad_optim as optim;
 #[cfg(feature = "training")]
 pub use namegrad_train as train;
+#[cfg(feature = "training")]
+pub use namegrad_train::{Plan, plan};
 
 /// Fourier transforms, with the feature `fft`.
 #[cfg(feature = "fft")] // in Cargo.toml: namegrad = { version = "0.1", features = ["fft"] }
@@ -232,7 +234,8 @@ pub mod prelude {
     };
 }
 
-/// The code of the README, run as a test.
+/// The code of the README and of the page of plans, run as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
+#[doc = include_str!("../docs/plan.md")]
 struct Readme;

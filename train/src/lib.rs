@@ -9,6 +9,7 @@
 //! * `pictures` (feature `pictures`): learning curves and more as SVG and PNG files.
 //! * `progress` (feature `progress`): progress bars.
 //! * [`profile`](profile::profile) shows where the time goes, by op and by line.
+//! * [`plan`](fn@plan) tells what a step computes and holds, without running it.
 //! * [`health`](fn@health) and [`HealthWatch`] show norms of values, gradients and updates, and stop at the
 //!   first NaN.
 
@@ -24,6 +25,7 @@ pub mod lr_finder;
 pub mod meters;
 #[cfg(feature = "pictures")]
 pub mod pictures;
+mod plan;
 pub mod profile;
 #[cfg(feature = "progress")]
 pub mod progress;
@@ -36,3 +38,4 @@ pub use checkpoint::{Snapshot, kind, last_word};
 pub use early_stopping::{EarlyStopping, EarlyStoppingBuilder};
 pub use health::{HealthReport, HealthWatch, ParameterHealth, TensorHealth, health};
 use namegrad_core::list;
+pub use plan::{Plan, PlannedOp, plan};

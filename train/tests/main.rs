@@ -10,6 +10,7 @@ mod lr_finder;
 mod meters;
 #[cfg(feature = "pictures")]
 mod pictures;
+mod plan;
 mod profile;
 #[cfg(feature = "progress")]
 mod progress;

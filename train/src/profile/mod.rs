@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::table::Table;
+pub(crate) use self::table::{percent, size};
 pub use namegrad_autograd::span;
 
 /// Runs `f` and measures its ops. Returns the result of `f` and the [`Profile`].

@@ -312,7 +312,7 @@ impl Sums {
     }
 }
 
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
@@ -325,7 +325,7 @@ fn time(time: Duration) -> String {
     }
 }
 
-fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     let mut size = bytes as f64;
     for unit in ["B", "KiB", "MiB"] {
         if size < 1024.0 {
