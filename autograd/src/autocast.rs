@@ -302,23 +302,27 @@ pub(crate) fn with_inputs<T>(
     op: &'static str,
     class: Option<Class>,
     inputs: &[Input<'_>],
-    then: &dyn Fn(&[Input<'_>]) -> Result<T>,
+    then: &mut dyn FnMut(&[Input<'_>]) -> Result<T>,
 ) -> Result<T> {
-    with_casts(op, class, inputs, &|casts: &Casts| {
-        let mut lists = Vec::with_capacity(inputs.len());
-        for at in 0..inputs.len() {
-            lists.push(casts.list(at));
-        }
-        let mut cast = Vec::with_capacity(inputs.len());
-        for (input, list) in inputs.iter().zip(&lists) {
-            cast.push(match input {
-                Input::One(_) => Input::One(list[0]),
-                Input::Optional(_) => Input::Optional(list.first().copied()),
-                Input::List(_) => Input::List(list),
-            });
-        }
-        then(&cast)
-    })
+    let caller = Location::caller(); // a closure does not get it
+    let _called = called_here();
+    let casts = Casts::of(op, class, inputs)?;
+    let mut lists = Vec::with_capacity(inputs.len());
+    for at in 0..inputs.len() {
+        lists.push(casts.list(at));
+    }
+    let mut cast = Vec::with_capacity(inputs.len());
+    for (input, list) in inputs.iter().zip(&lists) {
+        cast.push(match input {
+            Input::One(_) => Input::One(list[0]),
+            Input::Optional(_) => Input::Optional(list.first().copied()),
+            Input::List(_) => Input::List(list),
+        });
+    }
+    match then(&cast) {
+        Ok(made) => Ok(made),
+        Err(error) => Err(casts.explain(error).at(caller)),
+    }
 }
 
 /// The inputs of one op, cast. While it exists, nothing else casts.

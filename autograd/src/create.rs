@@ -74,7 +74,7 @@ impl TensorOptions {
     fn finish(&self, op: &'static str, mut value: NamedTensor) -> Result<Tensor> {
         const OP: &str = "TensorOptions::names";
         if self.names != NewNames::default() {
-            let names = self.names.clone().look_up(OP, &[]).map_err(|error| error.of(OP))?;
+            let names = self.names.look_up(OP, &[]).map_err(|error| error.of(OP))?;
             Names::given(OP, &names, &vec![None; value.ndim()])?; // as many as dims
             value = value.refine_names(&names[..]).map_err(|error| {
                 error.of(OP).context("the shape and TensorOptions::names both give names: ").with_repair("")

@@ -527,7 +527,7 @@ impl<'a> Mapping<'a> {
                 at.push(None);
                 continue;
             }
-            let place = dim.clone().look_up(VMAP, &[x.value()]).map_err(|error| {
+            let place = dim.look_up(VMAP, &[x.value()]).map_err(|error| {
                 let missing = inputs.len() > 1 && error.kind() == ErrorKind::NameNotFound;
                 let repair = format!(
                     "VmapOptions::new().shared(vec![{number}]), if input {number} is the same for all slices"

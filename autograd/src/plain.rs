@@ -5,12 +5,16 @@
 
 #[doc(hidden)]
 pub use crate::line::called_with;
+
+use crate::autocast::{self, Class};
+use crate::line::is_of_library;
 use crate::operators::AsTensor;
 use crate::parameter::Parameter;
 use crate::tensor::Tensor;
 use namegrad_core::names::{self, Meets, OfCall};
 use namegrad_core::ops::OpInfo;
 use namegrad_core::{DType, Error, NamedTensor, Result, Scalar};
+use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::panic::Location;
 
@@ -137,6 +141,130 @@ impl<'a> Input<'a> {
     }
 }
 
+/// A tensor of a row as the function behind a method is given it.
+#[doc(hidden)]
+pub enum Given<'a> {
+    /// A tensor or a parameter.
+    One(Handle<'a>),
+    /// A tensor or nothing.
+    Optional(Option<&'a Tensor>),
+    /// Any number of tensors.
+    List(&'a [Tensor]),
+    /// A tensor or a number, which becomes one beside the tensor of this number, or alone.
+    Operand(TensorOrNumber<'a>, Option<usize>),
+}
+
+/// The facts of a function that is made of other ops.
+#[doc(hidden)]
+pub struct Composed {
+    op: &'static str,
+    class: Option<Class>,
+    /// The names of its tensors, with what they meet.
+    names: &'static [(&'static str, Meets)],
+}
+
+impl Composed {
+    #[doc(hidden)]
+    pub const fn new(op: &'static str, names: &'static [(&'static str, Meets)]) -> Composed {
+        Composed { op, class: autocast::class_of(op), names }
+    }
+}
+
+/// A function that is made of other ops, a closure. The outer error is of an argument, and the inner one of an
+/// op that the function calls. As [`OnCasts`](autocast::OnCasts), it is a trait of its own.
+#[doc(hidden)]
+pub trait Function<T> {
+    fn run(&self, inputs: &[Input<'_>]) -> Result<Result<T>>;
+}
+
+impl<T, F: Fn(&[Input<'_>]) -> Result<Result<T>>> Function<T> for F {
+    #[inline]
+    fn run(&self, inputs: &[Input<'_>]) -> Result<Result<T>> {
+        self(inputs)
+    }
+}
+
+/// A [`Function`] whose result is put in a place, so that what calls it is compiled once.
+trait Step {
+    fn run(&mut self, inputs: &[Input<'_>]) -> Result<Result<()>>;
+}
+
+struct Into<'f, T> {
+    function: &'f dyn Function<T>,
+    made: Option<T>,
+}
+
+impl<T> Step for Into<'_, T> {
+    fn run(&mut self, inputs: &[Input<'_>]) -> Result<Result<()>> {
+        Ok(self.function.run(inputs)?.map(|made| self.made = Some(made)))
+    }
+}
+
+/// Calls a function that is made of other ops, with cast tensors under `autocast`. Its errors have the caller's
+/// line and name the function and its tensors, rather than an op that it is made of.
+///
+/// # Errors
+/// Those of the function.
+#[doc(hidden)]
+#[inline(never)]
+#[track_caller]
+pub fn composed<T>(call: &'static Composed, given: &[Given<'_>], function: &dyn Function<T>) -> Result<T> {
+    let mut into = Into { function, made: None };
+    composed_into(call, given, &mut into)?;
+    Ok(into.made.expect("a function without an error has a result"))
+}
+
+#[track_caller]
+fn composed_into(call: &'static Composed, given: &[Given<'_>], step: &mut dyn Step) -> Result<()> {
+    let caller = Location::caller(); // a closure does not get it
+    let mut places: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
+    places.resize(given.len(), None);
+    let mut lists = Vec::new();
+    for (given, place) in given.iter().zip(&mut places) {
+        match given {
+            Given::One(Handle::Parameter(parameter)) => *place = Some(parameter.try_tensor()?),
+            Given::List(tensors) => lists.push(tensors.iter().collect::<Vec<_>>()),
+            _ => (),
+        }
+    }
+    for at in 0..given.len() {
+        let Given::Operand(operand, beside) = &given[at] else { continue };
+        let dtype = match beside.map(|other| (&given[other], &places[other])) {
+            None => DType::F64,
+            Some((_, Some(made))) => made.dtype(),
+            Some((Given::One(Handle::Tensor(x)) | Given::Optional(Some(x)), _)) => x.dtype(),
+            Some((Given::Operand(other, _), _)) => other.dtype()?,
+            Some(_) => DType::F64,
+        };
+        let mut place = None;
+        operand.tensor_in(dtype, &mut place)?;
+        places[at] = place;
+    }
+    let mut inputs: SmallVec<[Input<'_>; 4]> = SmallVec::new();
+    let mut lists = lists.iter();
+    for (given, place) in given.iter().zip(&places) {
+        inputs.push(match (given, place) {
+            (_, Some(made)) => Input::One(made),
+            (Given::One(Handle::Tensor(x)) | Given::Operand(TensorOrNumber::Tensor(x), _), _) => Input::One(x),
+            (Given::Optional(x), _) => Input::Optional(*x),
+            _ => Input::List(lists.next().map_or(&[], |list| list)),
+        });
+    }
+    // The closures of a row do not know their caller, and new tensors are on the device of the inputs.
+    let _called = called_with(&inputs);
+    let mut finish = |inputs: &[Input<'_>]| match step.run(inputs) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(renamed(error, call.op, inputs, call.names, caller)),
+        // A closure has a line of its own, which is of the library.
+        Err(error) if is_of_library(error.location()) => Err(error.at(caller)),
+        Err(error) => Err(error),
+    };
+    match call.class.is_some() && autocast::is_on() {
+        true => autocast::with_inputs(call.op, call.class, &inputs, &mut finish),
+        false => finish(&inputs),
+    }
+}
+
 /// A list of tensors as a method is given it.
 ///
 /// # Errors
@@ -159,20 +287,36 @@ pub fn listed<T, const N: usize>(items: [T; N]) -> Vec<T> {
     Vec::from(items)
 }
 
-/// The value of an input that is one tensor.
-pub(crate) fn one<'a>(inputs: &[Input<'a>], at: usize) -> &'a NamedTensor {
+/// An input that is one tensor.
+#[doc(hidden)]
+#[inline(never)]
+pub fn tensor<'a>(inputs: &[Input<'a>], at: usize) -> &'a Tensor {
     match inputs[at] {
-        Input::One(x) => x.value(),
+        Input::One(x) => x,
         _ => unreachable!("a row says which of its inputs are one tensor"),
     }
 }
 
-/// The value of an input, if the op was called with it.
-pub(crate) fn optional<'a>(inputs: &[Input<'a>], at: usize) -> Option<&'a NamedTensor> {
+/// An input, if the op was called with it.
+#[doc(hidden)]
+#[inline(never)]
+pub fn tensor_or_none<'a>(inputs: &[Input<'a>], at: usize) -> Option<&'a Tensor> {
     match inputs[at] {
-        Input::Optional(x) => x.map(Tensor::value),
+        Input::Optional(x) => x,
         _ => None,
     }
+}
+
+/// The value of an input that is one tensor.
+#[inline]
+pub(crate) fn one<'a>(inputs: &[Input<'a>], at: usize) -> &'a NamedTensor {
+    tensor(inputs, at).value()
+}
+
+/// The value of an input, if the op was called with it.
+#[inline]
+pub(crate) fn optional<'a>(inputs: &[Input<'a>], at: usize) -> Option<&'a NamedTensor> {
+    tensor_or_none(inputs, at).map(Tensor::value)
 }
 
 /// The values of all inputs of an op.

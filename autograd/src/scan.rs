@@ -364,7 +364,7 @@ impl Call {
             let message = "a 0-d tensor has no dim whose slices are the steps";
             return Err(Error::about(&[x.value()], ErrorKind::Shape, self.op, message));
         }
-        self.dim.clone().look_up(self.op, &[x.value()])
+        self.dim.look_up(self.op, &[x.value()])
     }
 
     /// The state as it was, and empty outputs in the shapes that a step on zeros gives.

@@ -201,7 +201,7 @@ impl Tensor {
 
     #[track_caller]
     fn size_for(&self, op: &'static str, dim: Dim) -> Result<usize> {
-        let dim = Argument::resolve(dim, op, &self.parts.value)?;
+        let dim = Argument::resolve(&dim, op, &self.parts.value)?;
         match self.sizes().get(dim) {
             Some(size) => Ok(*size),
             None => {

@@ -105,7 +105,7 @@ pub(crate) fn event_dim(name: &'static str, parameter: &str, x: &Tensor, dim: &D
         let message = format!("{parameter} must have a dim of events, but it has no dims");
         return Err(Error::new(ErrorKind::Shape, name, message));
     }
-    dim.clone().look_up(name, &[x.value()])
+    dim.look_up(name, &[x.value()])
 }
 
 /// A parameter with the dim of events at the end.

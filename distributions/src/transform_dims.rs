@@ -6,7 +6,7 @@ use crate::transform::Transform;
 /// The position of a dim of a tensor.
 #[track_caller]
 fn place_of(op: &'static str, x: &Tensor, dim: &Dim) -> Result<usize> {
-    dim.clone().look_up(op, &[x.value()])
+    dim.look_up(op, &[x.value()])
 }
 
 /// Shares along a dim, `y = softmax(x)`; the inverse is `log y`, one of many.

@@ -174,8 +174,8 @@ impl<const HOLDS: usize> Argument for AxisOf<HOLDS> {
     type Resolved = Found;
     type View<'a> = &'a Found;
     #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Found> {
-        let found = found(Dims::from(self.0), self::HOLDS[HOLDS], op, of)?;
+    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<Found> {
+        let found = found(Dims::from(self.0.clone()), self::HOLDS[HOLDS], op, of)?;
         if found.dims.is_empty() {
             return Err(Error::about(of, ErrorKind::DimRange, op, "the tensor has no dims to transform"));
         }
@@ -196,8 +196,8 @@ impl<const HOLDS: usize> Argument for AxesOf<HOLDS> {
     type Resolved = Found;
     type View<'a> = &'a Found;
     #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Found> {
-        found(self.0, self::HOLDS[HOLDS], op, of)
+    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<Found> {
+        found(self.0.clone(), self::HOLDS[HOLDS], op, of)
     }
     fn view(resolved: &Found) -> &Found {
         resolved

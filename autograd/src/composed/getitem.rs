@@ -151,8 +151,8 @@ impl From<&[Index]> for Indices {
 impl Argument for Indices {
     type Resolved = Indices;
     type View<'a> = &'a Indices;
-    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<Indices> {
-        Ok(self)
+    fn look_up(&self, _: &'static str, _: &[&NamedTensor]) -> Result<Indices> {
+        Ok(self.clone())
     }
     fn view(resolved: &Indices) -> &Indices {
         resolved
@@ -223,8 +223,8 @@ impl Argument for Places {
     type Resolved = Indices;
     type View<'a> = &'a Indices;
     #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Indices> {
-        let (dims, given): (Vec<Dim>, Vec<Index>) = self.0.into_iter().unzip();
+    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<Indices> {
+        let (dims, given): (Vec<Dim>, Vec<Index>) = self.0.iter().cloned().unzip();
         let dims = Dims::from(dims).look_up(op, of)?;
         let mut indices = vec![Index::WHOLE; of[0].ndim()];
         for (dim, index) in dims.into_iter().zip(given) {

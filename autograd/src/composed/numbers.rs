@@ -104,8 +104,8 @@ impl<const K: usize> From<[&Tensor; K]> for Numbers {
 impl Argument for Numbers {
     type Resolved = Numbers;
     type View<'a> = &'a Numbers;
-    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<Numbers> {
-        Ok(self)
+    fn look_up(&self, _: &'static str, _: &[&NamedTensor]) -> Result<Numbers> {
+        Ok(self.clone())
     }
     fn view(resolved: &Numbers) -> &Numbers {
         resolved

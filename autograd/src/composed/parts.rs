@@ -56,8 +56,8 @@ impl From<&Tensor> for Sections {
 impl Argument for Sections {
     type Resolved = Sections;
     type View<'a> = &'a Sections;
-    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<Sections> {
-        Ok(self)
+    fn look_up(&self, _: &'static str, _: &[&NamedTensor]) -> Result<Sections> {
+        Ok(self.clone())
     }
     fn view(resolved: &Sections) -> &Sections {
         resolved

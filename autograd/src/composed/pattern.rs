@@ -39,8 +39,8 @@ impl From<String> for Text {
 impl Argument for Text {
     type Resolved = String;
     type View<'a> = &'a str;
-    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<String> {
-        Ok(self.0)
+    fn look_up(&self, _: &'static str, _: &[&NamedTensor]) -> Result<String> {
+        Ok(self.0.clone())
     }
     fn view(resolved: &String) -> &str {
         resolved
@@ -76,8 +76,8 @@ impl<const K: usize> From<[(&str, usize); K]> for WordSizes {
 impl Argument for WordSizes {
     type Resolved = Vec<(String, usize)>;
     type View<'a> = &'a [(String, usize)];
-    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<Self::Resolved> {
-        Ok(self.0)
+    fn look_up(&self, _: &'static str, _: &[&NamedTensor]) -> Result<Self::Resolved> {
+        Ok(self.0.clone())
     }
     fn view(resolved: &Self::Resolved) -> &[(String, usize)] {
         resolved

@@ -175,8 +175,8 @@ impl From<&[usize]> for Strides {
 impl Argument for Strides {
     type Resolved = Strides;
     type View<'a> = &'a Strides;
-    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<Strides> {
-        Ok(self)
+    fn look_up(&self, _: &'static str, _: &[&NamedTensor]) -> Result<Strides> {
+        Ok(self.clone())
     }
     fn view(resolved: &Strides) -> &Strides {
         resolved

@@ -175,7 +175,7 @@ fn compute_parts(
     hidden: &mut Vec<NamedTensor>,
 ) -> Result<Tensor> {
     if recipe.casts() {
-        return autocast::with_inputs(recipe.op, recipe.class, inputs, &|inputs| {
+        return autocast::with_inputs(recipe.op, recipe.class, inputs, &mut |inputs| {
             compute(recipe, inputs, kernel, args)
         });
     }
@@ -241,7 +241,7 @@ pub(crate) fn compute_all(
     args: Option<&dyn Save>,
 ) -> Result<Vec<Tensor>> {
     if recipe.casts() {
-        return autocast::with_inputs(recipe.op, recipe.class, inputs, &|inputs| {
+        return autocast::with_inputs(recipe.op, recipe.class, inputs, &mut |inputs| {
             compute_all(recipe, inputs, kernel, returned, args)
         });
     }
@@ -337,7 +337,7 @@ impl ByElement {
     ) -> Result<Tensor> {
         let recipe = &self.recipe;
         if recipe.casts() {
-            return autocast::with_inputs(recipe.op, recipe.class, inputs, &|inputs| {
+            return autocast::with_inputs(recipe.op, recipe.class, inputs, &mut |inputs| {
                 self.run(inputs, &plain::values(inputs), scalars, args, called)
             });
         }

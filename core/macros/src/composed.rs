@@ -5,7 +5,7 @@ use crate::autocast::with_casts;
 use crate::by_name::entry;
 use crate::chain;
 use crate::derivative::How;
-use crate::given::{Side, inputs, written};
+use crate::given::{Side, inputs, local, written};
 use crate::options::options_struct;
 use crate::row::{Form, OpRow, OpTable, Ranked, TensorKind};
 use crate::tape::refusals;
@@ -61,23 +61,40 @@ pub(crate) fn all_rows(
 }
 
 /// The arguments of the function of a row: its tensors, then its other arguments.
-pub(crate) fn passed(row: &OpRow) -> Vec<&Ident> {
+fn passed(row: &OpRow) -> Vec<&Ident> {
     row.tensors.iter().map(|tensor| &tensor.name).chain(row.kernel_args().map(|arg| &arg.name)).collect()
 }
 
-/// The arguments of the function that are not tensors.
-pub(crate) fn arguments(row: &OpRow) -> Vec<&Ident> {
-    row.kernel_args().map(|arg| &arg.name).collect()
+/// The tensors of a row, with their kinds.
+fn kinds(row: &OpRow) -> impl Iterator<Item = (TensorKind, &Ident)> {
+    row.tensors.iter().map(|tensor| (tensor.kind, &tensor.name))
 }
 
-/// The tensors of a row, with their kinds.
-pub(crate) fn kinds(row: &OpRow) -> impl Iterator<Item = (TensorKind, &Ident)> {
-    row.tensors.iter().map(|tensor| (tensor.kind, &tensor.name))
+/// A call of the function of a row, without its errors. `given` are its arguments.
+fn function_called(row: &OpRow, given: &TokenStream) -> TokenStream {
+    let (kernel, of) = match row.ranked() {
+        Some(Ranked { kernel, dims }) => {
+            let name = row.name.to_string();
+            (kernel, quote!((#name, #dims),))
+        }
+        None => (row.name.clone(), quote!()),
+    };
+    let module = if row.code.is_some() { quote!(rows) } else { quote!(kernels) };
+    quote!(#module::#kernel(#of #given))
+}
+
+/// The names of the tensors of a row, with what they meet.
+fn names(row: &OpRow, side: &Side) -> TokenStream {
+    let names = row.tensors.iter().map(|tensor| {
+        let (name, meets) = (tensor.name.to_string(), row.meets(tensor, &side.core));
+        quote!((#name, #meets))
+    });
+    quote!(&[#(#names),*])
 }
 
 /// The statement before the call of the function of a row: the closures in it do not know their caller, and new
 /// tensors are on the device of its inputs. `first` is as in [`call`].
-pub(crate) fn called(row: &OpRow, plain: &TokenStream, first: Option<&Ident>) -> TokenStream {
+fn called(row: &OpRow, plain: &TokenStream, first: Option<&Ident>) -> TokenStream {
     let inputs = inputs(variables(row, first), plain);
     quote!(let _called = #plain::called_with(#inputs);)
 }
@@ -90,29 +107,33 @@ fn variables<'a>(row: &'a OpRow, first: Option<&'a Ident>) -> impl Iterator<Item
 
 /// A call of the function of a row. Its errors name the form that was called, and not an op that it is made
 /// of. `first` is the variable of its first tensor.
-pub(crate) fn call(
-    row: &OpRow,
-    side: &Side,
-    called: &Ident,
-    given: TokenStream,
-    first: Option<&Ident>,
-) -> TokenStream {
-    let (name, text, plain) = (&row.name, side.called(called), &side.plain);
-    let (kernel, of) = match row.ranked() {
-        Some(Ranked { kernel, dims }) => {
-            let name = name.to_string();
-            (kernel, quote!((#name, #dims),))
-        }
-        None => (name.clone(), quote!()),
-    };
+fn call(row: &OpRow, side: &Side, called: &Ident, given: &TokenStream, first: Option<&Ident>) -> TokenStream {
+    let (text, plain) = (side.called(called), &side.plain);
     let inputs = inputs(variables(row, first), plain);
-    let module = if row.code.is_some() { quote!(rows) } else { quote!(kernels) };
-    let core = &side.core;
-    let names = row.tensors.iter().map(|tensor| {
-        let (name, meets) = (tensor.name.to_string(), row.meets(tensor, core));
-        quote!((#name, #meets))
+    let (function, names) = (function_called(row, given), names(row, side));
+    quote!(#plain::named(#function, #text, #inputs, #names))
+}
+
+/// The body of the function behind a row: the function of the row as a closure, which `composed` calls.
+pub(crate) fn body(row: &OpRow, side: &Side) -> TokenStream {
+    let (plain, name, passed) = (&side.plain, side.called(&row.name), passed(row));
+    let (given, names, inputs) = (side.given(row), names(row, side), local("inputs"));
+    let tensors = kinds(row).enumerate().map(|(at, (kind, name))| match kind {
+        TensorKind::Optional => quote!(let #name = #plain::tensor_or_none(#inputs, #at);),
+        TensorKind::List => quote!(let #name = #inputs[#at].tensors();),
+        _ => quote!(let #name = #plain::tensor(#inputs, #at);),
     });
-    quote!(#plain::named(#module::#kernel(#of #given), #text, #inputs, &[#(#names),*]))
+    let (looked_up, refusals) = (side.looked_up(row, false, true), refused(row, side));
+    let called = function_called(row, &quote!(#(#passed),*));
+    quote! {
+        static CALL: #plain::Composed = #plain::Composed::new(#name, #names);
+        #plain::composed(&CALL, &[#(#given),*], &|#inputs: &[#plain::Input<'_>]| {
+            #(#tensors)*
+            #looked_up
+            #refusals
+            Ok(#called)
+        })
+    }
 }
 
 /// The functions of the rows that have their code, in a module beside `kernels`.
@@ -172,16 +193,20 @@ fn mentions(code: &TokenStream, word: &Ident) -> bool {
     })
 }
 
-/// The statements before the call of the function. In a row with `refused`, no tensor may require a gradient.
-/// The function of an op that has only an in-place form checks this itself, because its other tensors may be
-/// used only for their sizes.
-pub(crate) fn prepared(row: &OpRow, side: &Side, in_place: bool) -> TokenStream {
-    let prepare = side.prepare(row, in_place);
+/// In a row with `refused`, the statements that return an error if a tensor requires a gradient. The function of
+/// an op that has only an in-place form checks this itself, because its other tensors may be used only for
+/// their sizes.
+fn refused(row: &OpRow, side: &Side) -> TokenStream {
     if !matches!(how(row), How::Refused) || row.is_in_place_only() {
-        return prepare;
+        return quote!();
     }
     let tensors = row.tensors.iter().map(|tensor| (tensor.kind, &tensor.name, &tensor.name));
-    let refusals = refusals(tensors, &row.name.to_string(), &side.registry);
+    refusals(tensors, &row.name.to_string(), &side.registry)
+}
+
+/// The statements before the call of the function.
+fn prepared(row: &OpRow, side: &Side, in_place: bool) -> TokenStream {
+    let (prepare, refusals) = (side.prepare(row, in_place), refused(row, side));
     quote!(#prepare #refusals)
 }
 
@@ -198,25 +223,26 @@ pub(crate) fn how(row: &OpRow) -> How {
 /// The method of a row, and its in-place form. In both forms, a function that takes `mut x` writes to it.
 fn method(row: &OpRow, side: &Side) -> Forms {
     let name = &row.name;
-    let (prepare, returned, passed) = (prepared(row, side, false), side.returned(row), passed(row));
+    let (returned, passed) = (side.returned(row), passed(row));
     let (doc, written) = (row.doc(side), written());
     let mut all = Forms::default();
     if !row.is_in_place_only() {
-        let made = match row.writes() {
+        let value = match row.writes() {
             true => {
-                let (x, others) = (passed[0], &passed[1..]);
-                let call = call(row, side, name, quote!(&mut #written #(, #others)*), None);
-                quote!({
+                let (x, others, prepare) = (passed[0], &passed[1..], prepared(row, side, false));
+                let call = call(row, side, name, &quote!(&mut #written #(, #others)*), None);
+                let made = quote!({
                     let mut #written = #x.to_write();
                     #call?;
                     Ok(#written)
-                })
+                });
+                let args: Vec<&Ident> = row.kernel_args().map(|arg| &arg.name).collect();
+                let casts = with_casts(&quote!(crate), &name.to_string(), kinds(row), &args, &made);
+                let called = called(row, &side.plain, None);
+                quote! { #prepare #called #casts #made }
             }
-            false => call(row, side, name, quote!(#(#passed),*), None),
+            false => body(row, side),
         };
-        let casts = with_casts(&quote!(crate), &name.to_string(), kinds(row), &arguments(row), &made);
-        let called = called(row, &side.plain, None);
-        let value = quote! { #prepare #called #casts #made };
         all.extend(forms(row, side, &doc, &returned, &MethodBody::Own(value), name));
     }
     let (name_, doc) = match &row.in_place {
@@ -231,7 +257,7 @@ fn method(row: &OpRow, side: &Side) -> Forms {
         None => return all,
     };
     let (prepare, text, others) = (prepared(row, side, true), name_.to_string(), &passed[1..]);
-    let call = call(row, side, name_, quote!(#written #(, #others)*), Some(&written));
+    let call = call(row, side, name_, &quote!(#written #(, #others)*), Some(&written));
     let end = match row.writes() {
         true => quote! {
             #call?;

@@ -2,9 +2,8 @@
 //! or in the function with the same name in `kernels`. Methods of tensors can also become functions; they
 //! already have entries.
 
-use crate::autocast::with_casts;
 use crate::chain;
-use crate::composed::{all_rows, arguments, call, called, in_rows, kinds, passed, prepared};
+use crate::composed::{all_rows, body, in_rows};
 use crate::derivative::nearest;
 use crate::given::{Parameter, Side};
 use crate::layer;
@@ -80,17 +79,9 @@ pub(crate) fn methods(table: &OpTable) -> TokenStream {
 }
 
 fn function(row: &OpRow, side: &Side) -> Forms {
-    let name = &row.name;
-    let (prepare, returned) = (prepared(row, side, false), side.returned(row));
-    let passed = passed(row);
-    let call = call(row, side, &row.name, quote!(#(#passed),*), None);
-    let casts =
-        with_casts(&quote!(::namegrad_autograd), &side.called(name), kinds(row), &arguments(row), &call);
-    let called = called(row, &side.plain, None);
-    let value = quote! { #prepare #called #casts #call };
     // The methods of a trait have the docs.
     let doc = if side.shows_methods() { quote!() } else { row.doc(side) };
-    forms(row, side, &doc, &returned, &MethodBody::Own(value), name)
+    forms(row, side, &doc, &side.returned(row), &MethodBody::Own(body(row, side)), &row.name)
 }
 
 /// Functions for ops of a table that are methods, `relu layer Relu, elu`, and their layers.

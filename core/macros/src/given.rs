@@ -87,6 +87,13 @@ fn place(operand: &Ident) -> Ident {
     format_ident!("place_of_{operand}", span = Span::mixed_site())
 }
 
+/// The number of the tensor on which the dtype of a number depends that is given for a tensor: the first other
+/// one that is not a mask.
+fn beside(row: &OpRow, tensor: &Tensor) -> Option<usize> {
+    let is_other = |other: &Tensor| other.name != tensor.name && other.kind != TensorKind::Mask;
+    row.tensors.iter().position(is_other).filter(|_| !tensor.exact)
+}
+
 /// The crate for which code is generated.
 pub(crate) struct Side {
     /// The path of `namegrad_core` in the crate.
@@ -327,13 +334,11 @@ impl Side {
                 quote!(#core::IntoDim::into_dim(#name)),
                 given,
             ),
-            "Reduced" | "Dims" | "Matrix" if !ty.optional => Parameter::converted(
-                name,
-                quote!(impl #core::IntoDims),
-                quote!(#core::Dims),
-                quote!(#core::IntoDims::into_dims(#name)),
-                if ty.is("Reduced") || ty.is("Matrix") { quote!(#name.0) } else { given },
-            ),
+            "Reduced" | "Dims" | "Matrix" if !ty.optional => {
+                let (plain, dims) = (self.ty(ty), quote!(#core::IntoDims::into_dims(#name)));
+                let passed = if ty.is("Dims") { dims } else { quote!(#plain(#dims)) };
+                Parameter::converted(name, quote!(impl #core::IntoDims), plain, passed, given)
+            }
             // A slice, so that `(..).into()` in it has a type.
             "Indices" => Parameter { named: quote!(&#name.0), ..Parameter::plain(name, quote!(&[Index])) },
             _ => into(self.ty(ty), given),
@@ -344,7 +349,6 @@ impl Side {
     /// tensors, options are taken out of their struct, and arguments are looked up.
     pub(crate) fn prepare(&self, row: &OpRow, in_place: bool) -> TokenStream {
         let core = &self.core;
-        let op = self.called(row.in_place.as_ref().filter(|_| in_place).unwrap_or(&row.name));
         let mut code = TokenStream::new();
         if let Some(first) = row.tensors.first().filter(|_| in_place) {
             let (name, written) = (&first.name, written());
@@ -359,60 +363,88 @@ impl Side {
             let place = place(name);
             code.extend(quote!(let mut #place = None; let #name = #name.tensor_in(&mut #place)?;));
         }
-        let numbers: Vec<&Tensor> = row.tensors.iter().filter(|tensor| row.takes_number(tensor)).collect();
-        for (at, Tensor { name, exact, .. }) in numbers.iter().enumerate() {
-            // The dtype of a number depends on the first other tensor that is not a mask.
-            let mut others =
-                row.tensors.iter().filter(|other| other.name != *name && other.kind != TensorKind::Mask);
-            let beside = match others.next() {
-                Some(Tensor { name: other, .. }) if !exact => {
-                    let is_later = numbers[at..].iter().any(|number| number.name == *other);
+        for (at, tensor) in row.tensors.iter().enumerate().filter(|(_, tensor)| row.takes_number(tensor)) {
+            let name = &tensor.name;
+            let beside = match beside(row, tensor) {
+                Some(other) => {
+                    let is_later = other > at && row.takes_number(&row.tensors[other]);
                     let fails = is_later.then(|| quote!(?));
+                    let other = &row.tensors[other].name;
                     quote!(#other.dtype()#fails)
                 }
-                _ => quote!(#core::DType::F64),
+                None => quote!(#core::DType::F64),
             };
             let place = place(name);
             code.extend(quote!(let mut #place = None; let #name = #name.tensor_in(#beside, &mut #place)?;));
         }
-        let (tensors, args) = row.options();
-        let args = args.iter().filter(|arg| !(in_place && arg.ty.is("Cast")));
-        for field in tensors.iter().map(|tensor| &tensor.name) {
+        for field in row.options().0.iter().map(|tensor| &tensor.name) {
             code.extend(quote!(let #field = options.#field.as_deref();));
         }
-        for field in args.map(|arg| &arg.name) {
-            code.extend(quote!(let #field = options.#field;));
-        }
+        let looked_up = self.looked_up(row, in_place, false);
+        quote!(#code #looked_up)
+    }
+
+    /// What [`composed`](crate::composed) calls are given for the tensors of a row.
+    pub(crate) fn given(&self, row: &OpRow) -> Vec<TokenStream> {
+        let plain = &self.plain;
+        let given = |tensor: &Tensor| {
+            let name = &tensor.name;
+            match tensor.kind {
+                TensorKind::Optional => quote!(#plain::Given::Optional(options.#name.as_deref())),
+                TensorKind::List => quote!(#plain::Given::List(#name)),
+                _ if row.takes_number(tensor) => {
+                    let beside = match beside(row, tensor) {
+                        Some(at) => quote!(::std::option::Option::Some(#at)),
+                        None => quote!(::std::option::Option::None),
+                    };
+                    quote!(#plain::Given::Operand(#name, #beside))
+                }
+                _ if self.takes_parameter(row, tensor) => quote!(#plain::Given::One(#name)),
+                _ => quote!(#plain::Given::One(#plain::Handle::Tensor(#name))),
+            }
+        };
+        row.tensors.iter().map(given).collect()
+    }
+
+    /// Statements that look up the arguments that are not tensors. If they are `shared`, they may run again.
+    pub(crate) fn looked_up(&self, row: &OpRow, in_place: bool, shared: bool) -> TokenStream {
+        let core = &self.core;
+        let op = self.called(row.in_place.as_ref().filter(|_| in_place).unwrap_or(&row.name));
+        let mut code = TokenStream::new();
         for arg in &row.args {
             let (name, ty, text) = (&arg.name, self.ty(&arg.ty), arg.name.to_string());
+            let field = match arg.is_option() {
+                true => quote!(options.#name),
+                false => quote!(#name),
+            };
             if arg.ty.is("Cast") {
                 if in_place {
                     continue;
                 }
                 let first = &row.tensors[0].name;
-                code.extend(quote!(let #first = &*#first.cast_to(#name.0)?;));
+                code.extend(quote!(let #name = #field; let #first = &*#first.cast_to(#name.0)?;));
                 continue;
             }
             let given = match arg.ty.name.to_string().as_str() {
-                _ if arg.is_option() => quote!(#name),
+                _ if arg.is_option() => field,
                 "usize" if !arg.ty.optional => quote!(#core::args::length(#op, #text, #name)?),
                 "isize" if !arg.ty.optional => quote!(#core::args::whole(#op, #text, #name)?),
-                "Shape" | "Expansion" if !arg.ty.optional => {
-                    let ty = &arg.ty.name;
-                    quote!(#core::args::#ty::of(#op, #name)?)
-                }
                 "Place" => quote!(#core::args::Place(#core::args::whole(#op, #text, #name)?)),
-                "Reduced" => quote!(#core::args::Reduced(#name)),
-                "Matrix" => quote!(#core::args::Matrix(#name)),
                 "Indices" => quote!(::std::convert::Into::<#ty>::into(#name)),
-                _ => quote!(#name),
+                "Shape" | "Expansion" if shared => quote!(#name.clone()),
+                _ => field,
             };
             if ["f64", "bool", "usize", "isize", "Scalar", "DType"].iter().any(|plain| arg.ty.name == plain) {
                 code.extend(quote!(let #name = #given;)); // it is the same for all tensors
                 continue;
             }
             let of = self.looked_up_in(row, arg);
-            code.extend(quote!(let #name = <#ty as #core::Argument>::look_up(#given, #op, #of)?;));
+            code.extend(match arg.ty.name.to_string().as_str() {
+                "Shape" | "Expansion" if !arg.is_option() && !arg.ty.optional => {
+                    quote!(let #name = #ty::resolved(#op, #given, #of)?;)
+                }
+                _ => quote!(let #name = <#ty as #core::Argument>::look_up(&#given, #op, #of)?;),
+            });
         }
         code
     }

@@ -27,6 +27,7 @@ pub(crate) fn table(table: &OpTable) -> TokenStream {
     let elements = module_of_elements(elements);
     let (name, heading) = (table.name.to_string(), &table.heading);
     let infos = table.rows.iter().map(|row| info(row, &name, &side));
+    let count = table.rows.len();
     let (plain, methods) = (methods.module(), &methods.methods);
     quote! {
         #elements
@@ -35,7 +36,7 @@ pub(crate) fn table(table: &OpTable) -> TokenStream {
         #[doc(hidden)]
         pub mod run { use super::*; #run }
         /// The data about the ops of this table.
-        pub const ROWS: &[crate::ops::OpInfo] = &[#(#infos),*];
+        pub static ROWS: [crate::ops::OpInfo; #count] = [#(#infos),*];
         #(#heading)*
         impl crate::NamedTensor { #methods }
         #[doc(hidden)]

@@ -201,12 +201,12 @@ impl<T: Argument + Copy + PartialEq + 'static> Argument for ByDim<T> {
     type Resolved = OfDims<T>;
     type View<'a> = &'a OfDims<T>;
     #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<OfDims<T>> {
-        let dims = match self.dims {
+    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<OfDims<T>> {
+        let dims = match &self.dims {
             Some(dims) => Some(Dims::from(dims).look_up(op, of)?),
             None => None,
         };
-        Ok(OfDims { dims, numbers: self.numbers, all: self.all })
+        Ok(OfDims { dims, numbers: self.numbers.clone(), all: self.all })
     }
     fn view(resolved: &OfDims<T>) -> &OfDims<T> {
         resolved
@@ -325,8 +325,8 @@ impl Argument for Pads {
     type Resolved = Vec<(usize, [isize; 2])>;
     type View<'a> = &'a [(usize, [isize; 2])];
     #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Self::Resolved> {
-        match self.0 {
+    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<Self::Resolved> {
+        match &self.0 {
             GivenSizes::Pairs(dims, pads) => {
                 let dims = Dims::from(dims).look_up(op, of)?;
                 let mut all = Vec::with_capacity(dims.len());

@@ -26,8 +26,8 @@ impl Argument for Dim {
     type View<'a> = usize;
     #[inline(never)]
     #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<usize> {
-        position(&self, op, looked_up_in(op, of)?)
+    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<usize> {
+        position(self, op, looked_up_in(op, of)?)
     }
     fn view(resolved: &usize) -> usize {
         *resolved
@@ -49,13 +49,13 @@ impl Argument for Dims {
     type View<'a> = &'a Positions;
     #[inline(never)]
     #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Positions> {
+    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<Positions> {
         let x = looked_up_in(op, of)?;
         if self.is_kept() {
             let message = "`keep` is for reductions, which would remove the dims";
             return Err(Error::about(&[x], ErrorKind::Value, op, message));
         }
-        let mut dims = positions(&self, op, x)?;
+        let mut dims = positions(self, op, x)?;
         if x.ndim() == 0 {
             dims.clear(); // a 0-d tensor was treated as having one dim
         }
@@ -169,7 +169,7 @@ impl Argument for Reduced {
     type View<'a> = &'a Over;
     #[inline(never)]
     #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Over> {
+    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<Over> {
         let x = looked_up_in(op, of)?;
         let (all, keep) = (self.0.is_all(), self.0.is_kept());
         let mut dims = positions(&self.0, op, x)?;
@@ -211,7 +211,7 @@ impl Argument for Matrix {
     type View<'a> = [usize; 2];
     #[inline(never)]
     #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<[usize; 2]> {
+    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<[usize; 2]> {
         let x = looked_up_in(op, of)?;
         if self.0.is_all() {
             let Some(rows) = x.ndim().checked_sub(2) else {

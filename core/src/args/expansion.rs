@@ -23,10 +23,15 @@ pub struct Expanded {
 }
 
 impl Expansion {
-    /// The sizes as a caller wrote them, for an argument of `op`, which errors name.
+    /// The sizes as a caller wrote them, looked up for an argument of `op`, which errors name.
+    ///
+    /// # Errors
+    /// Those of the sizes, and those of the look-up.
     #[doc(hidden)]
-    pub fn of(op: &'static str, dims: Result<OpenShape>) -> Result<Expansion> {
-        Shape::of(op, dims).map(|shape| Expansion(shape.0))
+    #[inline(never)]
+    #[track_caller]
+    pub fn resolved(op: &'static str, dims: Result<OpenShape>, of: &[&NamedTensor]) -> Result<Expanded> {
+        look_up(dims.map_err(|error| error.of(op))?, op, of)
     }
 }
 
@@ -34,16 +39,8 @@ impl Argument for Expansion {
     type Resolved = Expanded;
     type View<'a> = &'a Expanded;
     #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Expanded> {
-        let x = of[0];
-        let Some(dims) = by_name(op, x, &self.0)? else { return Ok(Expanded { sizes: self.0, dims: None }) };
-        let kept = if op == "expand" { None } else { Some(1) };
-        let size = |name| match self.0.iter().find(|dim| dim.name == name && name.is_some()) {
-            Some(dim) => dim.size,
-            None => kept,
-        };
-        let sizes = crate::list(dims.iter().map(|(_, name)| OpenDim { name: *name, size: size(*name) }));
-        Ok(Expanded { sizes, dims: Some(dims) })
+    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<Expanded> {
+        look_up(self.0.clone(), op, of)
     }
     fn view(resolved: &Expanded) -> &Expanded {
         resolved
@@ -54,6 +51,18 @@ impl Argument for Expansion {
     fn accepted() -> String {
         Shape::accepted()
     }
+}
+
+#[track_caller]
+fn look_up(given: OpenShape, op: &'static str, of: &[&NamedTensor]) -> Result<Expanded> {
+    let Some(dims) = by_name(op, of[0], &given)? else { return Ok(Expanded { sizes: given, dims: None }) };
+    let kept = if op == "expand" { None } else { Some(1) };
+    let size = |name| match given.iter().find(|dim| dim.name == name && name.is_some()) {
+        Some(dim) => dim.size,
+        None => kept,
+    };
+    let sizes = crate::list(dims.iter().map(|(_, name)| OpenDim { name: *name, size: size(*name) }));
+    Ok(Expanded { sizes, dims: Some(dims) })
 }
 
 impl IntoShape for Expansion {

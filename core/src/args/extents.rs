@@ -276,8 +276,8 @@ impl Argument for Extents {
     type Resolved = Extents;
     type View<'a> = Extents;
     #[inline]
-    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<Extents> {
-        Ok(self)
+    fn look_up(&self, _: &'static str, _: &[&NamedTensor]) -> Result<Extents> {
+        Ok(*self)
     }
     fn view(resolved: &Extents) -> Extents {
         *resolved

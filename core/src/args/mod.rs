@@ -53,7 +53,7 @@ pub trait Argument: Sized {
     /// # Errors
     /// [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`], [`ErrorKind::Value`].
     #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Self::Resolved>;
+    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<Self::Resolved>;
 
     /// Looks the argument up in one tensor.
     ///
@@ -61,7 +61,7 @@ pub trait Argument: Sized {
     /// Same as [`look_up`](Self::look_up).
     #[inline]
     #[track_caller]
-    fn resolve(self, op: &'static str, x: &NamedTensor) -> Result<Self::Resolved> {
+    fn resolve(&self, op: &'static str, x: &NamedTensor) -> Result<Self::Resolved> {
         self.look_up(op, &[x])
     }
 
@@ -101,7 +101,7 @@ impl From<DType> for Cast {
 impl Argument for Cast {
     type Resolved = Option<DType>;
     type View<'a> = Option<DType>;
-    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<Option<DType>> {
+    fn look_up(&self, _: &'static str, _: &[&NamedTensor]) -> Result<Option<DType>> {
         Ok(self.0)
     }
     fn view(resolved: &Option<DType>) -> Option<DType> {
@@ -235,8 +235,8 @@ impl<T: Immediate> Argument for T {
     type Resolved = T;
     type View<'a> = T;
     #[inline]
-    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<T> {
-        Ok(self)
+    fn look_up(&self, _: &'static str, _: &[&NamedTensor]) -> Result<T> {
+        Ok(*self)
     }
     fn view(resolved: &T) -> T {
         *resolved
@@ -338,8 +338,8 @@ impl Immediate for DType {
 impl<T: Argument<Resolved = T> + Copy + 'static> Argument for Option<T> {
     type Resolved = Option<T>;
     type View<'a> = Option<T>;
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Option<T>> {
-        self.map(|value| value.look_up(op, of)).transpose()
+    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<Option<T>> {
+        self.as_ref().map(|value| value.look_up(op, of)).transpose()
     }
     fn view(resolved: &Option<T>) -> Option<T> {
         *resolved

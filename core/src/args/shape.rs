@@ -12,9 +12,13 @@ pub struct Shape(pub OpenShape);
 
 impl Shape {
     /// The sizes as a caller wrote them, for an argument of `op`, which errors name.
+    ///
+    /// # Errors
+    /// Those of the sizes.
     #[doc(hidden)]
-    pub fn of(op: &'static str, dims: Result<OpenShape>) -> Result<Shape> {
-        dims.map(Shape).map_err(|error| error.of(op))
+    #[inline(never)]
+    pub fn resolved(op: &'static str, dims: Result<OpenShape>, _: &[&NamedTensor]) -> Result<OpenShape> {
+        dims.map_err(|error| error.of(op))
     }
 }
 
@@ -22,8 +26,8 @@ impl Argument for Shape {
     type Resolved = OpenShape;
     type View<'a> = &'a OpenShape;
     #[inline]
-    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<OpenShape> {
-        Ok(self.0)
+    fn look_up(&self, _: &'static str, _: &[&NamedTensor]) -> Result<OpenShape> {
+        Ok(self.0.clone())
     }
     fn view(resolved: &OpenShape) -> &OpenShape {
         resolved
@@ -79,11 +83,11 @@ impl NewName {
     /// [`ErrorKind::InvalidName`].
     #[inline]
     #[track_caller]
-    pub fn name(self) -> Result<Option<Name>> {
+    pub fn name(&self) -> Result<Option<Name>> {
         match self {
             NewName::None => Ok(None),
-            NewName::Known(name) => Ok(Some(name)),
-            NewName::Text(text) => Ok(Some(Name::new(&text)?)),
+            NewName::Known(name) => Ok(Some(*name)),
+            NewName::Text(text) => Ok(Some(Name::new(text)?)),
         }
     }
 }
@@ -115,7 +119,7 @@ impl Argument for NewName {
     type View<'a> = Option<Name>;
     #[inline]
     #[track_caller]
-    fn look_up(self, op: &'static str, _: &[&NamedTensor]) -> Result<Option<Name>> {
+    fn look_up(&self, op: &'static str, _: &[&NamedTensor]) -> Result<Option<Name>> {
         self.name().map_err(|error| error.of(op))
     }
     fn view(resolved: &Option<Name>) -> Option<Name> {
@@ -157,9 +161,9 @@ impl Argument for NewNames {
     type Resolved = Vec<Option<Name>>;
     type View<'a> = &'a [Option<Name>];
     #[track_caller]
-    fn look_up(self, op: &'static str, _: &[&NamedTensor]) -> Result<Vec<Option<Name>>> {
+    fn look_up(&self, op: &'static str, _: &[&NamedTensor]) -> Result<Vec<Option<Name>>> {
         let mut names = Vec::with_capacity(self.0.len());
-        for name in self.0 {
+        for name in &self.0 {
             names.push(name.name().map_err(|error| error.of(op))?);
         }
         Ok(names)
@@ -214,7 +218,7 @@ impl Argument for Place {
     type Resolved = isize;
     type View<'a> = isize;
     #[inline]
-    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<isize> {
+    fn look_up(&self, _: &'static str, _: &[&NamedTensor]) -> Result<isize> {
         Ok(self.0)
     }
     fn view(resolved: &isize) -> isize {

@@ -217,8 +217,8 @@ impl Argument for Windows {
     type View<'a> = Windows;
     /// The windows of the last dims of the first tensor.
     #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Windows> {
-        let Some(x) = of.first() else { return Ok(self) };
+    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<Windows> {
+        let Some(x) = of.first() else { return Ok(*self) };
         let first = x.ndim().saturating_sub(self.dims());
         let names: Vec<Option<Name>> = crate::list(x.names().iter(x.ndim()).skip(first));
         self.in_order(op, &names)

@@ -67,7 +67,7 @@ impl Argument for Contraction {
     type View<'a> = &'a Paired;
 
     #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Paired> {
+    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<Paired> {
         let [x, other] = *of else {
             return Err(Error::new(ErrorKind::Value, op, "a contraction is of two tensors"));
         };

@@ -31,8 +31,8 @@ impl Argument for SlidingDims {
     type View<'a> = &'a Option<Positions>;
     #[inline(never)]
     #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Option<Positions>> {
-        let Some(dims) = self.0 else { return Ok(None) };
+    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<Option<Positions>> {
+        let Some(dims) = &self.0 else { return Ok(None) };
         dims.look_up(op, of).map(Some)
     }
     fn view(resolved: &Option<Positions>) -> &Option<Positions> {

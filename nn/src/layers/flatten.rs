@@ -55,7 +55,7 @@ impl Flatten {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.path.run("Flatten", &[x], &|_: &Running| {
             let dims: Positions = match &self.dims {
-                Some(dims) => dims.clone().resolve("Flatten", x.value())?,
+                Some(dims) => dims.resolve("Flatten", x.value())?,
                 None => range(1..x.ndim()).into(),
             };
             let Some(first) = dims.iter().min().copied() else {

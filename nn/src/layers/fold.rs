@@ -151,7 +151,7 @@ impl Unfold {
 
 /// The position of the channels, which must not be one of the other dims.
 fn channel(op: &'static str, dim: &Dim, x: &Tensor, others: &[usize], path: &ModulePath) -> Result<usize> {
-    let channel = Argument::resolve(dim.clone(), op, x.value())?;
+    let channel = Argument::resolve(dim, op, x.value())?;
     if x.ndim() == 0 || is_in(others, channel) {
         let message = format!("{} takes one dim for two", called(path, &format!("channels {dim:?}")));
         return Err(Error::new(ErrorKind::Shape, op, message).with_operands([x.shape()]));
@@ -215,7 +215,7 @@ impl Fold {
         self.path.run("Fold", &[x], &|_: &Running| {
             let FoldConfig { ref channels, output, kernel, settings, ref windows } = self.config;
             let WindowSettings { dilation, padding, stride } = settings;
-            let columns = Argument::resolve(windows.clone(), "Fold", x.value())?;
+            let columns = Argument::resolve(windows, "Fold", x.value())?;
             let channel = channel("Fold", channels, x, &[columns], &self.path)?;
             let (matrices, others) = flattened(x, &[channel, columns])?;
             let [(height, rows), (width, columns)] = output;

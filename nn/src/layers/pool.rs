@@ -421,7 +421,7 @@ impl<const N: usize> FractionalMaxPool<N> {
     pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
         self.path.run(Self::NAME, &[x], &|_: &Running| {
             let dims = sliding_dims(x, &names(&self.over))?;
-            let ratio = self.ratio.clone().resolve(Self::NAME, x.value())?;
+            let ratio = self.ratio.resolve(Self::NAME, x.value())?;
             fractional_over(x, None, [self.over.map(|(_, size)| size).into(), self.size], ratio, &dims)
         })
     }

@@ -80,9 +80,11 @@ impl Argument for ClassDim {
     type Resolved = usize;
     type View<'a> = usize;
     #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<usize> {
-        let behind_the_batch = usize::from(of.first().is_some_and(|x| x.ndim() > 1));
-        self.0.unwrap_or(behind_the_batch.into()).look_up(op, of)
+    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<usize> {
+        match &self.0 {
+            Some(dim) => dim.look_up(op, of),
+            None => Dim::from(usize::from(of.first().is_some_and(|x| x.ndim() > 1))).look_up(op, of),
+        }
     }
     fn view(resolved: &usize) -> usize {
         *resolved
