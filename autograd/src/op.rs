@@ -251,7 +251,7 @@ pub(crate) fn finished(value: NamedTensor, origin: Origin, mut edges: Edges) -> 
         return forward(value, origin, Route::Edges(edges));
     }
     let meta = Meta::new(&value, Some(origin), Some(Route::Edges(edges)));
-    Tensor::from_parts(value, Some(meta))
+    Tensor::from_parts_at_once(value, Some(meta))
 }
 
 /// Whether a closure may hold a tensor; it does not if it owns nothing.

@@ -245,7 +245,9 @@ fn composed_into(call: &'static Composed, given: &[Given<'_>], step: &mut dyn St
     for (given, place) in given.iter().zip(&places) {
         inputs.push(match (given, place) {
             (_, Some(made)) => Input::One(made),
-            (Given::One(Handle::Tensor(x)) | Given::Operand(TensorOrNumber::Tensor(x), _), _) => Input::One(x),
+            (Given::One(Handle::Tensor(x)) | Given::Operand(TensorOrNumber::Tensor(x), _), _) => {
+                Input::One(x)
+            }
             (Given::Optional(x), _) => Input::Optional(*x),
             _ => Input::List(lists.next().map_or(&[], |list| list)),
         });

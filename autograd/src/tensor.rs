@@ -58,17 +58,30 @@ impl Recycle for Parts {
     }
 }
 
+/// A tensor that requires no gradient. Functions of C do not unwind, so that callers have no code for that.
+#[allow(improper_ctypes_definitions)] // the caller is not C
+#[inline(never)]
+extern "C" fn constant(value: NamedTensor) -> Tensor {
+    Tensor::from_parts_at_once(value, None)
+}
+
 /// # Dtype, sizes, names and elements
 impl Tensor {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn from_parts(value: NamedTensor, meta: Option<Arc<Meta>>) -> Tensor {
+        Tensor { parts: Recycled::of(Parts { value, meta }) }
+    }
+
+    /// [`from_parts`](Self::from_parts) without a call, for the ops that must be the fastest.
+    #[inline]
+    pub(crate) fn from_parts_at_once(value: NamedTensor, meta: Option<Arc<Meta>>) -> Tensor {
         Tensor { parts: Recycled::new(|| Parts { value, meta }) }
     }
 
     /// A tensor that requires no gradient.
     #[inline(always)]
     pub fn constant(value: NamedTensor) -> Tensor {
-        Tensor { parts: Recycled::of(Parts { value, meta: None }) }
+        constant(value)
     }
 
     /// The value, without the tape.

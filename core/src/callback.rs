@@ -94,6 +94,30 @@ impl<T, E, L: List<T>> List<Result<T, E>> for Result<L, E> {
     }
 }
 
+/// The numbers below `count`, sorted by `is_less`. The sort is stable: equal ones stay in their order.
+#[inline(never)]
+pub fn order(count: usize, is_less: &dyn Fn(usize, usize) -> bool) -> Vec<usize> {
+    let mut order: Vec<usize> = list(0..count);
+    let mut merged = order.clone();
+    let mut width = 1;
+    while width < count {
+        for start in (0..count).step_by(2 * width) {
+            let middle = count.min(start + width);
+            let end = count.min(start + 2 * width);
+            let (mut left, mut right) = (start, middle);
+            for slot in &mut merged[start..end] {
+                let is_right = left == middle || (right < end && is_less(order[right], order[left]));
+                let next = if is_right { &mut right } else { &mut left };
+                *slot = order[*next];
+                *next += 1;
+            }
+        }
+        std::mem::swap(&mut order, &mut merged);
+        width *= 2;
+    }
+    order
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,7 @@ use crate::args::{self, Whole};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::has;
 use crate::names::{Name, naming};
+use crate::short::Short;
 use crate::tensor::NamedTensor;
 use smallvec::SmallVec;
 use std::ops::RangeFull;
@@ -104,7 +105,7 @@ pub fn except(dims: impl Into<Dims>) -> Dims {
 }
 
 /// The positions of dims of a tensor, in the order in which they were given, without duplicates.
-pub type Positions = SmallVec<[usize; 6]>;
+pub type Positions = Short<usize, 6>;
 
 impl From<&str> for Dim {
     fn from(name: &str) -> Dim {

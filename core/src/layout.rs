@@ -1,13 +1,13 @@
 //! Sizes and strides: lists of each, and [`Layout`], both together, so small that moving a tensor takes only
 //! a few instructions.
 
-use smallvec::SmallVec;
+use crate::short::Short;
 
 /// The sizes of a tensor, outermost first; up to six are stored inline.
-pub type Sizes = SmallVec<[usize; 6]>;
+pub type Sizes = Short<usize, 6>;
 
 /// The distance in elements between neighbors along each dim; may be negative or zero.
-pub(crate) type Strides = SmallVec<[isize; 6]>;
+pub(crate) type Strides = Short<isize, 6>;
 
 /// The number of dims that are stored inline.
 const FEW: usize = 4;
@@ -148,7 +148,7 @@ pub(crate) fn fill_strides(sizes: &[usize], strides: &mut [isize]) {
 /// The strides of a dense tensor whose last dim is innermost.
 #[inline(never)]
 pub(crate) fn contiguous_strides(sizes: &[usize]) -> Strides {
-    let mut strides: Strides = SmallVec::from_elem(1, sizes.len());
+    let mut strides: Strides = Short::from_elem(1, sizes.len());
     fill_strides(sizes, &mut strides);
     strides
 }

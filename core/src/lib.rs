@@ -37,6 +37,9 @@ pub mod random;
 #[doc(hidden)]
 pub mod recycled;
 mod shape;
+#[allow(unsafe_code)]
+#[doc(hidden)]
+pub mod short;
 mod sizes;
 #[allow(unsafe_code)]
 #[doc(hidden)]

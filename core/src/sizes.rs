@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, has};
-use smallvec::SmallVec;
+use crate::short::Short;
 
 /// The number of elements, or an error if it or the number of bytes overflows.
 #[inline(never)]
@@ -37,7 +37,7 @@ pub(crate) fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Si
         return Ok(Sizes::from_slice(a));
     }
     let ndim = a.len().max(b.len());
-    let mut sizes: Sizes = SmallVec::from_elem(1, ndim);
+    let mut sizes: Sizes = Short::from_elem(1, ndim);
     for k in 0..ndim {
         let at = |x: &[usize]| if k < x.len() { x[x.len() - 1 - k] } else { 1 };
         let (x, y) = (at(a), at(b));

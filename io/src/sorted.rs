@@ -1,6 +1,8 @@
 //! Lists that are made, sorted and searched by little code. The standard library's sorts are compiled again for
 //! each type of element, and its iterators for each closure.
-use std::mem::{replace, swap};
+use std::mem::replace;
+
+pub use namegrad_core::callback::order;
 
 /// The values of `make` for the numbers below `count`.
 pub fn list_of<T>(count: usize, make: &mut dyn FnMut(usize) -> T) -> Vec<T> {
@@ -9,29 +11,6 @@ pub fn list_of<T>(count: usize, make: &mut dyn FnMut(usize) -> T) -> Vec<T> {
         list.push(make(at));
     }
     list
-}
-
-/// The numbers below `count`, sorted by `is_less`. The sort is stable: equal ones stay in their order.
-pub fn order(count: usize, is_less: &dyn Fn(usize, usize) -> bool) -> Vec<usize> {
-    let mut order: Vec<usize> = crate::list(0..count);
-    let mut merged = order.clone();
-    let mut width = 1;
-    while width < count {
-        for start in (0..count).step_by(2 * width) {
-            let middle = count.min(start + width);
-            let end = count.min(start + 2 * width);
-            let (mut left, mut right) = (start, middle);
-            for slot in &mut merged[start..end] {
-                let is_right = left == middle || (right < end && is_less(order[right], order[left]));
-                let next = if is_right { &mut right } else { &mut left };
-                *slot = order[*next];
-                *next += 1;
-            }
-        }
-        swap(&mut order, &mut merged);
-        width *= 2;
-    }
-    order
 }
 
 /// Sorts the items. The sort is stable.

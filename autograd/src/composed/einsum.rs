@@ -236,10 +236,10 @@ impl<'e> Equation<'e> {
                 if let Label::Word(letter) = label
                     && all.iter().filter(|other| *other == label).count() == 1
                 {
-                    once.push(letter);
+                    let place = once.iter().take_while(|before| *before < letter).count();
+                    once.insert(place, letter);
                 }
             }
-            once.sort_unstable();
             open.extend(once.into_iter().map(Label::Word));
             return Ok(open);
         };

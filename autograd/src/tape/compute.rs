@@ -415,7 +415,7 @@ pub(crate) fn unary(
 ) -> Result<Tensor> {
     if x.tracked().is_none() && op.is_plain() {
         return match op.kernel.call(&[x.value()], scalars) {
-            Ok(value) => Ok(Tensor::from_parts(value, None)), // which is faster than `constant`
+            Ok(value) => Ok(Tensor::from_parts_at_once(value, None)), // which is faster than `constant`
             Err(error) => Err(plain::failed(error, op.recipe.op, &[Input::One(x)])),
         };
     }
@@ -442,7 +442,7 @@ pub(crate) fn binary(op: &'static ByElement, a: &Tensor, b: TensorOrNumber<'_>) 
     let b = b.tensor_in(a.dtype(), &mut place)?;
     if a.tracked().is_none() && b.tracked().is_none() && op.is_plain() {
         return match op.kernel.call(&[a.value(), b.value()], &[]) {
-            Ok(value) => Ok(Tensor::from_parts(value, None)),
+            Ok(value) => Ok(Tensor::from_parts_at_once(value, None)),
             Err(error) => Err(plain::failed(error, op.recipe.op, &[Input::One(a), Input::One(b)])),
         };
     }

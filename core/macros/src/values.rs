@@ -313,6 +313,7 @@ pub(crate) fn forms(
             let plains = parameters.iter().map(|Parameter { name, plain, .. }| quote!(#name: #plain));
             made.plain = quote! {
                 #unused
+                #[inline(never)]
                 #[track_caller]
                 pub(crate) fn #name #lifetime(#first #(#plains,)* #options) -> #core::Result<#plain_returned> {
                     #value

@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
 use crate::names::{Name, Names};
 use crate::shape::Shape;
-use smallvec::SmallVec;
+use crate::short::Short;
 
 impl Shape {
     /// A shape with these dims, each given by its name, if it has one, and its size.
@@ -30,7 +30,7 @@ pub struct OpenDim {
 }
 
 /// The dims of a shape in which sizes can be left open.
-pub type OpenShape = SmallVec<[OpenDim; 6]>;
+pub type OpenShape = Short<OpenDim, 6>;
 
 /// A type that can be used as a new dim: `3`, `("C", 3)`, `(None, 3)`.
 #[diagnostic::on_unimplemented(

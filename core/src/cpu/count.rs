@@ -1,5 +1,7 @@
 //! Counting and searching. Both compare the keys of [`order`](super::order).
 
+use crate::callback::order;
+
 use super::order::{NAN_LAST, sort, with_pairs};
 use super::room::{Room, write_each};
 use super::threads::write_parts;
@@ -61,8 +63,7 @@ pub(crate) fn unique_rows(
     inverse: &mut [i64],
 ) -> (Vec<i64>, Vec<i64>) {
     let row = |at: usize| &keys[at * width..(at + 1) * width];
-    let mut order = Vec::from_iter(0..inverse.len());
-    order.sort_by(|a, b| row(*a).cmp(row(*b)));
+    let order = order(inverse.len(), &|a, b| row(a) < row(b));
     let (mut firsts, mut counts) = (Vec::new(), Vec::new());
     for run in order.chunk_by(|a, b| row(*a) == row(*b) && !(float && row(*a).contains(&NAN_LAST))) {
         run.iter().for_each(|place| inverse[*place] = firsts.len() as i64);

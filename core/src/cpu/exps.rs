@@ -5,7 +5,7 @@
 
 use super::math::Real;
 use super::room::{Room, written};
-use super::row::{LANES, steps, sum_lanes};
+use super::row::{LANES, lane, steps, sum_lanes};
 use super::simd::{Simd, UpTo, Vectorized, is_short, vectorize};
 use std::hint::black_box;
 
@@ -115,6 +115,7 @@ unsafe fn exps<T: Real, const WRITES: bool>(x: *const T, shift: T, n: usize, y: 
         // SAFETY: as above.
         let mut lanes = unsafe { from.cast::<[T; LANES]>().read() };
         for j in 0..steps::<T>(LANES) {
+            let j = lane::<T>(j);
             lanes[j] = (lanes[j] - shift).exp();
             sums[j] += lanes[j];
         }

@@ -15,6 +15,13 @@ pub(super) fn steps<T: Real>(n: usize) -> usize {
     if T::IS_RARE { black_box(n) } else { n }
 }
 
+/// `j`, known to the compiler where speed counts. Elsewhere it cannot keep lists by number in registers, for which
+/// it would make a sequence of the steps.
+#[inline(always)]
+pub(super) fn lane<T: Real>(j: usize) -> usize {
+    if T::IS_RARE { black_box(j) } else { j }
+}
+
 /// `sums ← sums + x`, for what is not worth vectors: compiled once for a type.
 #[inline(never)]
 pub(super) fn add_to<T: Real>(sums: &mut [T], x: &[T]) {
@@ -30,10 +37,12 @@ pub(super) fn sum<T: Real>(x: &[T]) -> T {
     let (whole, rest) = x.as_chunks::<LANES>();
     for x in whole {
         for j in 0..steps::<T>(LANES) {
+            let j = lane::<T>(j);
             sums[j] += x[j];
         }
     }
     for j in 0..steps::<T>(rest.len()) {
+        let j = lane::<T>(j);
         sums[j] += rest[j];
     }
     sum_lanes(apart(sums))
@@ -46,10 +55,12 @@ pub(super) fn sum_products<T: Real>(a: &[T], b: &[T], [center_a, center_b]: [T; 
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     for i in 0..a.len() {
         for j in 0..steps::<T>(LANES) {
+            let j = lane::<T>(j);
             sums[j] += (a[i][j] - center_a) * (b[i][j] - center_b);
         }
     }
     for j in 0..steps::<T>(a_rest.len()) {
+        let j = lane::<T>(j);
         sums[j] += (a_rest[j] - center_a) * (b_rest[j] - center_b);
     }
     sum_lanes(apart(sums))
@@ -62,10 +73,12 @@ pub(super) fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     for i in 0..a.len() {
         for j in 0..steps::<T>(LANES) {
+            let j = lane::<T>(j);
             sums[j] = a[i][j].mul_add(b[i][j], sums[j]);
         }
     }
     for j in 0..steps::<T>(a_rest.len()) {
+        let j = lane::<T>(j);
         sums[j] = a_rest[j].mul_add(b_rest[j], sums[j]);
     }
     sum_lanes(apart(sums))
@@ -78,10 +91,12 @@ pub(super) fn largest<T: Real>(x: &[T], least: T) -> T {
     let (whole, rest) = x.as_chunks::<LANES>();
     for x in whole {
         for j in 0..steps::<T>(LANES) {
+            let j = lane::<T>(j);
             lanes[j] = if x[j] > lanes[j] { x[j] } else { lanes[j] };
         }
     }
     for j in 0..steps::<T>(rest.len()) {
+        let j = lane::<T>(j);
         lanes[j] = if rest[j] > lanes[j] { rest[j] } else { lanes[j] };
     }
     largest_lane(lanes)
@@ -94,10 +109,12 @@ pub(super) fn largest_magnitude<T: Real>(x: &[T]) -> T {
     let (whole, rest) = x.as_chunks::<LANES>();
     for x in whole {
         for j in 0..steps::<T>(LANES) {
+            let j = lane::<T>(j);
             lanes[j] = if x[j].abs() > lanes[j] { x[j].abs() } else { lanes[j] };
         }
     }
     for j in 0..steps::<T>(rest.len()) {
+        let j = lane::<T>(j);
         lanes[j] = if rest[j].abs() > lanes[j] { rest[j].abs() } else { lanes[j] };
     }
     largest_lane(lanes)
@@ -116,6 +133,7 @@ fn largest_lane<T: Real>(mut lanes: [T; LANES]) -> T {
     let mut width = steps::<T>(LANES / 2);
     while width > 0 {
         for j in 0..width {
+            let j = lane::<T>(j);
             lanes[j] = if lanes[j + width] > lanes[j] { lanes[j + width] } else { lanes[j] };
         }
         width /= 2;
@@ -129,6 +147,7 @@ pub(super) fn sum_lanes<T: Real>(mut lanes: [T; LANES]) -> T {
     let mut width = steps::<T>(LANES / 2);
     while width > 0 {
         for j in 0..width {
+            let j = lane::<T>(j);
             lanes[j] += lanes[j + width];
         }
         width /= 2;

@@ -1,6 +1,7 @@
 //! [`Name`], an interned identifier, and [`Names`], the list that a tensor carries.
 
 use crate::callback::CallbackMut;
+use crate::short::Short;
 use serde::{Serialize, Serializer};
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -114,7 +115,7 @@ impl Serialize for Name {
 pub struct Names(pub(super) NameSlots);
 
 /// A name for each dim. Up to four names, enough for most tensors, need no allocation.
-pub(super) type NameSlots = SmallVec<[Option<Name>; FEW]>;
+pub(super) type NameSlots = Short<Option<Name>, FEW>;
 
 const FEW: usize = 4;
 
@@ -125,10 +126,10 @@ impl Clone for Names {
             return Names::none();
         }
         if self.0.len() > FEW {
-            return Names(SmallVec::from_slice(&self.0));
+            return Names(Short::from_slice(&self.0));
         }
         // All words are written, and at once, so that a move of the names need not wait for a part of one.
-        Names(SmallVec::from_buf_and_len(std::array::from_fn(|dim| self.get(dim)), self.0.len()))
+        Names(Short::from(SmallVec::from_buf_and_len(std::array::from_fn(|dim| self.get(dim)), self.0.len())))
     }
 }
 
@@ -145,7 +146,7 @@ impl Names {
     /// No names.
     #[inline]
     pub fn none() -> Names {
-        Names(SmallVec::new())
+        Names(Short::new())
     }
 
     /// Like [`Names::new`], if the caller knows that there are no duplicates.

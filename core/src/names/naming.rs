@@ -4,7 +4,7 @@
 use super::rules::{NamedInput, argument};
 use super::{Name, NameArg, Names, Renaming, closest};
 use crate::error::{Error, ErrorKind, Result};
-use smallvec::SmallVec;
+use crate::short::Short;
 use std::panic::Location;
 
 /// Names by position; `"..."` means the names that the tensor has there.
@@ -177,7 +177,7 @@ pub(crate) fn refine(x: NamedInput<'_>, list: &[NameArg]) -> Result<Names> {
 
 /// A dim of an aligned tensor: the position of the dim in the input, or `None` for a new dim of size 1, and
 /// its name.
-pub(crate) type Aligned = SmallVec<[(Option<usize>, Option<Name>); 4]>;
+pub(crate) type Aligned = Short<(Option<usize>, Option<Name>), 4>;
 
 /// The error with the same list and the other dims after it as its repair.
 #[cold]
@@ -217,7 +217,7 @@ pub(crate) fn align_to(x: NamedInput<'_>, wanted: &[NameArg]) -> Result<Aligned>
         );
         return Err(fail(ErrorKind::UnnamedNotAllowed, message));
     }
-    let mut mentioned: SmallVec<[Option<Name>; 4]> = SmallVec::new();
+    let mut mentioned: Short<Option<Name>, 4> = Short::new();
     for arg in wanted {
         if let NameArg::Name(name) = arg {
             mentioned.push(Some(*name));
@@ -287,7 +287,6 @@ mod tests {
     use super::*;
     use crate::names::rules::tests::{input, names};
     use crate::names::{NameList, RenameArg};
-    use smallvec::smallvec;
 
     #[test]
     fn renaming() {
@@ -323,9 +322,9 @@ mod tests {
         let n = |text: &str| Some(Name::new(text).unwrap());
         assert_eq!(
             aligned(&["C", "H", "N"]),
-            Ok(smallvec![(Some(1), n("C")), (None, n("H")), (Some(0), n("N"))])
+            Ok(Short::from_slice(&[(Some(1), n("C")), (None, n("H")), (Some(0), n("N"))]))
         );
-        assert_eq!(aligned(&["C", "..."]), Ok(smallvec![(Some(1), n("C")), (Some(0), n("N"))]));
+        assert_eq!(aligned(&["C", "..."]), Ok(Short::from_slice(&[(Some(1), n("C")), (Some(0), n("N"))])));
         assert_eq!(aligned(&["C"]), Err(ErrorKind::NameNotFound));
         let partly = names(&["_", "C", "_"]);
         let order = |list: &[&str]| align_to(input(&partly), &list.name_list().unwrap());

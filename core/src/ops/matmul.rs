@@ -75,7 +75,6 @@ pub(crate) mod kernels {
     use crate::ops::shape::kernels::{reorder, reshaped};
     use crate::sizes::broadcast;
     use crate::tensor::{NamedTensor, Unwritten};
-    use smallvec::smallvec;
     use std::borrow::Cow;
 
     #[track_caller]
@@ -422,7 +421,7 @@ pub(crate) mod kernels {
         alpha: Scalar,
     ) -> Result<NamedTensor> {
         check_matrices("addmm", a, b).map_err(|error| error.with_inputs(&[x, a, b]))?;
-        add_product("addmm", x, a, b, beta, alpha, smallvec![a.sizes()[0], b.sizes()[1]])
+        add_product("addmm", x, a, b, beta, alpha, Sizes::from_slice(&[a.sizes()[0], b.sizes()[1]]))
     }
 
     #[track_caller]
@@ -439,7 +438,7 @@ pub(crate) mod kernels {
                 format!("size mismatch, got input {:?}, mat {:?}, vec {:?}", x.sizes(), a.sizes(), b.sizes());
             return Err(Error::about(&[x, a, b], ErrorKind::Shape, "addmv", message));
         }
-        add_product("addmv", x, a, b, beta, alpha, smallvec![a.sizes()[0]])
+        add_product("addmv", x, a, b, beta, alpha, Sizes::from_slice(&[a.sizes()[0]]))
     }
 
     #[track_caller]
@@ -455,7 +454,15 @@ pub(crate) mod kernels {
                 format!("batches of sizes {:?} and {:?} cannot be multiplied", a.sizes(), b.sizes());
             return Err(Error::about(&[x, a, b], ErrorKind::Shape, "baddbmm", message));
         }
-        add_product("baddbmm", x, a, b, beta, alpha, smallvec![a.sizes()[0], a.sizes()[1], b.sizes()[2]])
+        add_product(
+            "baddbmm",
+            x,
+            a,
+            b,
+            beta,
+            alpha,
+            Sizes::from_slice(&[a.sizes()[0], a.sizes()[1], b.sizes()[2]]),
+        )
     }
 
     #[track_caller]

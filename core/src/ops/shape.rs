@@ -53,8 +53,8 @@ pub(crate) mod kernels {
     use crate::layout::{Sizes, Strides, around, contiguous_strides};
     use crate::names::{Name, Names, rules};
     use crate::ops::cast::packed;
+    use crate::short::Short;
     use crate::sizes::checked_numel;
-    use smallvec::SmallVec;
     use std::panic::Location;
 
     /// The dims of `x` in the order `dims`.
@@ -355,7 +355,7 @@ pub(crate) mod kernels {
         if x.numel() == 0 || x.is_contiguous() {
             return Some(contiguous_strides(sizes));
         }
-        let mut strides: Strides = SmallVec::from_elem(0, sizes.len());
+        let mut strides: Strides = Short::from_elem(0, sizes.len());
         let own: Vec<(usize, isize)> = x
             .sizes()
             .iter()

@@ -160,7 +160,7 @@ fn dropped(x: &Tensor, p: f64, maps: Option<Positions>, training: bool, alpha: b
     if p == 1.0 {
         return x.mul(0);
     }
-    let dims = maps.as_deref().unwrap_or(&[]);
+    let dims = maps.as_deref().map_or(&[][..], |maps| maps);
     let (count, sizes) = (dims.len(), x.sizes());
     (maps.is_none() || x.ndim() >= 2 && count < x.ndim()).or_shape(format_args!(
         "expected a dim of channels beside the {count} dims of the feature maps, got sizes {sizes:?}"

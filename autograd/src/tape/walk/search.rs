@@ -78,9 +78,8 @@ pub(super) fn last_uses(roots: &[Arc<Meta>]) -> Vec<(u64, u64)> {
             });
         }
     }
-    let mut uses: Vec<(u64, u64)> = crate::list(last.into_iter().map(|(leaf, used)| (used, leaf)));
-    uses.sort_unstable();
-    uses
+    let uses: Vec<(u64, u64)> = crate::list(last.into_iter().map(|(leaf, used)| (used, leaf)));
+    BinaryHeap::from(uses).into_sorted_vec()
 }
 
 /// The earliest value that `roots` depend on and that was NaN when it was computed in anomaly mode.

@@ -7,6 +7,7 @@ use super::{To, volume};
 use crate::cpu::math::Real;
 use crate::cpu::matmul::MatmulElement;
 use crate::cpu::room::{Room, fill};
+use crate::cpu::row::{lane, steps};
 use crate::cpu::simd::{Simd, Vectorized, vectorize};
 use crate::cpu::threads::parallel;
 use std::mem::MaybeUninit;
@@ -130,8 +131,10 @@ fn sum_of_taps<T: Real>(
 ) -> [T; PIECE] {
     let mut sums = [start; PIECE];
     for (factor, span) in factors.iter().zip(spans) {
-        for (sum, x) in sums.iter_mut().zip(&source[span.from + at - span.start..][..PIECE]) {
-            *sum = factor.mul_add(*x, *sum);
+        let x = &source[span.from + at - span.start..][..PIECE];
+        for j in 0..steps::<T>(PIECE) {
+            let j = lane::<T>(j);
+            sums[j] = factor.mul_add(x[j], sums[j]);
         }
     }
     sums

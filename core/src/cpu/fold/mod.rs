@@ -9,7 +9,7 @@ pub(crate) mod plain;
 
 use super::math::Real;
 use super::room::{Room, check_is, copy, fill, vec_of, write_each, written};
-use super::row::{apart, steps};
+use super::row::{apart, lane, steps};
 use super::simd::{Simd, UpTo, Vectorized, vectorize};
 use super::threads::{WritePart, write_parts_of};
 use std::mem::MaybeUninit;
@@ -319,10 +319,12 @@ fn fold_lanes<const L: usize, T: Real, F: FoldKernel>(fold: F, x: &[T]) -> T {
     for x in whole {
         let x = *x; // a copy, which does not overlap the results
         for j in 0..steps::<T>(L) {
+            let j = lane::<T>(j);
             acc[j] = fold.add(acc[j], x[j]);
         }
     }
     for j in 0..rest.len() {
+        let j = lane::<T>(j);
         acc[j] = fold.add(acc[j], rest[j]);
     }
     join_lanes(fold, acc)
@@ -338,6 +340,7 @@ fn fold_overlapping<const L: usize, T: Real, F: FoldKernel>(fold: F, x: &[T]) ->
     for i in 0..x.len().div_ceil(L) {
         let x = *if i < whole.len() { &whole[i] } else { last };
         for j in 0..steps::<T>(L) {
+            let j = lane::<T>(j);
             acc[j] = fold.add(acc[j], x[j]);
         }
     }
@@ -350,6 +353,7 @@ fn join_lanes<const L: usize, T: Real, F: FoldKernel>(fold: F, mut lanes: [T; L]
     let mut width = steps::<T>(L / 2);
     while width > 0 {
         for j in 0..width {
+            let j = lane::<T>(j);
             lanes[j] = fold.join(lanes[j], lanes[j + width]);
         }
         width /= 2;
