@@ -5,6 +5,7 @@ use crate::observe::{Held, holding};
 use crate::places;
 use crate::tensor::Tensor;
 use namegrad_core::names::signature::{HasDims, Met, Signature};
+use namegrad_core::recycled::DropByCall;
 use namegrad_core::{DType, Device, Error, ErrorKind, Name, NamedTensor, Result, Shape};
 use std::any::Any;
 use std::fmt;
@@ -23,7 +24,7 @@ use std::thread::{self, ThreadId};
 /// assert_eq!(tied.grad().unwrap().to_vec::<f32>()?, [1.0, 1.0, 1.0]);
 /// # Ok::<(), Error>(())
 /// ```
-pub struct Parameter(Arc<ParameterCell>);
+pub struct Parameter(DropByCall<Arc<ParameterCell>>);
 
 /// A computation of a [`Parameter`] from other parameters, such as of a weight from its direction and length.
 /// `namegrad::nn::parametrize` is made of this.
@@ -175,14 +176,14 @@ impl Parameter {
     }
 
     fn of(tensor: Tensor) -> Parameter {
-        Parameter(Arc::new(ParameterCell {
+        Parameter(DropByCall::new(Arc::new(ParameterCell {
             tensor: RwLock::new(tensor),
             is_computed: AtomicBool::new(false),
             computed: RwLock::new(None),
             updating: Mutex::new(None),
             updated: Condvar::new(),
             blocks: OnceLock::new(),
-        }))
+        })))
     }
 
     /// Another parameter with the same value, without its gradient.

@@ -4,6 +4,7 @@ use crate::args::{self, Whole};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::has;
 use crate::names::{Name, naming};
+use crate::recycled::DropByCall;
 use crate::short::Short;
 use crate::tensor::NamedTensor;
 use smallvec::SmallVec;
@@ -17,7 +18,7 @@ pub enum Dim {
     /// By name.
     Name(Name),
     /// A string that is not the name of any dim; kept for the error.
-    Unknown(String),
+    Unknown(DropByCall<String>),
 }
 
 /// Several dims of a tensor, not yet looked up: one, a list, or `..` for all. [`keep`] marks them to be kept
@@ -25,7 +26,7 @@ pub enum Dim {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Dims {
     /// `None` means all dims.
-    list: Option<SmallVec<[Dim; 2]>>,
+    list: Option<DropByCall<SmallVec<[Dim; 2]>>>,
     /// Whether the list has the dims to leave out.
     except: bool,
     keep: bool,
@@ -53,7 +54,7 @@ impl Dims {
     }
 
     fn of<D: Into<Dim>>(dims: impl IntoIterator<Item = D>) -> Dims {
-        let mut all = Dims { list: Some(SmallVec::new()), except: false, keep: false };
+        let mut all = Dims { list: Some(DropByCall::new(SmallVec::new())), except: false, keep: false };
         for dim in dims {
             all.push(dim.into());
         }
@@ -62,7 +63,7 @@ impl Dims {
 
     // Not generic, so that a list of dims is compiled once, and not for each type of dim in every crate.
     fn one(dim: Dim) -> Dims {
-        let mut one = Dims { list: Some(SmallVec::new()), except: false, keep: false };
+        let mut one = Dims { list: Some(DropByCall::new(SmallVec::new())), except: false, keep: false };
         one.push(dim);
         one
     }
@@ -99,7 +100,7 @@ pub fn keep(dims: impl Into<Dims>) -> Dims {
 pub fn except(dims: impl Into<Dims>) -> Dims {
     let dims = dims.into();
     match dims.list {
-        None => Dims { list: Some(SmallVec::new()), ..dims }, // all dims but all
+        None => Dims { list: Some(DropByCall::new(SmallVec::new())), ..dims }, // all dims but all
         Some(_) => Dims { except: !dims.except, ..dims },
     }
 }
@@ -109,7 +110,7 @@ pub type Positions = Short<usize, 6>;
 
 impl From<&str> for Dim {
     fn from(name: &str) -> Dim {
-        Name::lookup(name).map_or_else(|| Dim::Unknown(name.into()), Dim::Name)
+        Name::lookup(name).map_or_else(|| Dim::Unknown(DropByCall::new(name.into())), Dim::Name)
     }
 }
 impl From<String> for Dim {
@@ -284,7 +285,7 @@ pub(crate) fn sort_dims(dims: &mut [usize], is_before: &dyn Fn(usize, usize) -> 
 pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Result<Positions> {
     let Some(list) = &dims.list else { return Ok(others(x.ndim(), &[])) };
     let mut positions = Positions::new();
-    for dim in list {
+    for dim in list.iter() {
         let at = position(dim, op, x)?;
         if has(&positions, at) {
             let message = format!("{} appears multiple times in the list of dims", called(x, at));

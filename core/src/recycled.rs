@@ -5,6 +5,7 @@
 //! thread, because a call of the system's allocator would take as long as an op on a few numbers.
 
 use std::cell::Cell;
+use std::fmt;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -133,6 +134,61 @@ unsafe extern "C" fn dropped<T: Recycle>(place: NonNull<u8>) {
         true => catch_unwind(AssertUnwindSafe(drop_and_give)).unwrap_or_else(std::mem::forget),
         false => drop_and_give(),
     }
+}
+
+/// A value that is dropped by a call, which does not unwind. Otherwise every function that has one would have
+/// the code that drops it, twice: where it returns, and where a call in it panics. A panic of users' code ends
+/// in the call, as in [`dropped`].
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct DropByCall<T>(ManuallyDrop<T>);
+
+impl<T> DropByCall<T> {
+    /// The value, from now on dropped by a call.
+    #[inline]
+    pub const fn new(value: T) -> DropByCall<T> {
+        DropByCall(ManuallyDrop::new(value))
+    }
+}
+
+impl<T> Deref for DropByCall<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for DropByCall<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for DropByCall<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<T> Drop for DropByCall<T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: nothing uses the value afterwards.
+        unsafe { dropped_in_place::<T>(NonNull::from(&mut self.0).cast()) }
+    }
+}
+
+/// Drops the value at `place`.
+///
+/// # Safety
+/// There is a `T` at `place`, which is not used afterwards.
+#[inline(never)]
+unsafe extern "C" fn dropped_in_place<T>(place: NonNull<u8>) {
+    // SAFETY: the caller's contract.
+    let drop = || unsafe { place.cast::<T>().drop_in_place() };
+    catch_unwind(AssertUnwindSafe(drop)).unwrap_or_else(std::mem::forget)
 }
 
 /// Memory for one value; while it is free, the link of a list.

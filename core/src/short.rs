@@ -7,8 +7,7 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 /// A list that holds up to `N` items inline: a [`SmallVec`] of items that need not be dropped. Most functions
-/// have several such lists, and give them back wherever they end, so a list that has an allocation is freed by a
-/// call.
+/// have several such lists, so one with an allocation is freed by a call.
 pub struct Short<T: Copy, const N: usize>(ManuallyDrop<SmallVec<[T; N]>>);
 
 impl<T: Copy, const N: usize> Short<T, N> {
@@ -83,7 +82,7 @@ impl<T: Copy, const N: usize> DerefMut for Short<T, N> {
 }
 
 impl<T: Copy, const N: usize> Clone for Short<T, N> {
-    #[inline]
+    #[inline(never)]
     fn clone(&self) -> Short<T, N> {
         Short::from_slice(self)
     }

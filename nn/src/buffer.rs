@@ -4,6 +4,7 @@ use crate::field::{Entry, Field, Visitor};
 use namegrad_autograd::{Tensor, places, taken};
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
+use namegrad_core::recycled::DropByCall;
 use namegrad_core::{DType, Device, NamedTensor, Result};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -40,12 +41,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// assert_eq!(layer.state_dict().len(), 1); // it is saved with the parameters
 /// # Ok::<(), Error>(())
 /// ```
-pub struct Buffer(Arc<RwLock<NamedTensor>>);
+pub struct Buffer(DropByCall<Arc<RwLock<NamedTensor>>>);
 
 impl Clone for Buffer {
     /// The same buffer.
     fn clone(&self) -> Buffer {
-        places::copy_of(self.id(), || Buffer(Arc::new(RwLock::new(self.value()))))
+        places::copy_of(self.id(), || Buffer(DropByCall::new(Arc::new(RwLock::new(self.value())))))
             .unwrap_or_else(|| Buffer(self.0.clone()))
     }
 }
@@ -53,7 +54,7 @@ impl Clone for Buffer {
 impl Buffer {
     /// A buffer with this value, detached from the tape.
     pub fn new(value: Tensor) -> Buffer {
-        Buffer(Arc::new(RwLock::new(value.into_value())))
+        Buffer(DropByCall::new(Arc::new(RwLock::new(value.into_value()))))
     }
 
     /// The identity of the buffer, which its clones share.

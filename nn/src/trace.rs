@@ -3,6 +3,7 @@
 use crate::training::ModulePath;
 use namegrad_autograd::{Called, InLayer, Observed, Tensor, called_here, in_layer, no_grad, observe};
 use namegrad_core::Shape;
+use namegrad_core::recycled::DropByCall;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -51,7 +52,9 @@ pub(crate) fn traced<R>(f: impl FnOnce() -> R) -> (R, Trace) {
 
 /// A layer that runs, until this is dropped. See [`ModulePath::running`].
 #[must_use = "the layer runs until this is dropped"]
-pub struct Running {
+pub struct Running(DropByCall<RunningLayer>);
+
+struct RunningLayer {
     trace: Option<Rc<RefCell<Trace>>>,
     /// Counts the ops of the layer for the line of its call.
     _called: Called,
@@ -88,19 +91,19 @@ impl Running {
         if let Some(trace) = &trace {
             trace.borrow_mut().enter(layer);
         }
-        Running { trace, _called: called_here(), _layer: observed, here: PhantomData }
+        let _called = called_here();
+        Running(DropByCall::new(RunningLayer { trace, _called, _layer: observed, here: PhantomData }))
     }
 
     /// Says what the output of the layer is, if that is not the last tensor that it computes.
     pub fn gives(&self, output: &Tensor) {
-        if let Some(trace) = &self.trace {
+        if let Some(trace) = &self.0.trace {
             trace.borrow_mut().last = Some(output.shape());
         }
     }
 }
 
-impl Drop for Running {
-    #[inline(never)]
+impl Drop for RunningLayer {
     fn drop(&mut self) {
         if let Some(trace) = &self.trace {
             trace.borrow_mut().leave();

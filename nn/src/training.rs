@@ -5,6 +5,7 @@ use crate::layers::within;
 use crate::{Entry, Field, Layer, Running, Visitor, trace};
 use namegrad_autograd::Tensor;
 use namegrad_core::callback::Callback;
+use namegrad_core::recycled::DropByCall;
 use namegrad_core::{Error, Result};
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -166,7 +167,7 @@ impl Field for Synchronized {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Debug, Default)]
-pub struct ModulePath(RwLock<Option<Arc<str>>>);
+pub struct ModulePath(DropByCall<RwLock<Option<Arc<str>>>>);
 
 impl ModulePath {
     /// No path yet.
@@ -274,7 +275,7 @@ impl Clone for ModulePath {
     /// A separate path, which is the same at first.
     #[inline(never)]
     fn clone(&self) -> ModulePath {
-        ModulePath(RwLock::new(self.get()))
+        ModulePath(DropByCall::new(RwLock::new(self.get())))
     }
 }
 

@@ -193,8 +193,8 @@ fn mentions(code: &TokenStream, word: &Ident) -> bool {
     })
 }
 
-/// In a row with `refused`, the statements that return an error if a tensor requires a gradient. The function of
-/// an op that has only an in-place form checks this itself, because its other tensors may be used only for
+/// In a row with `refused`, the statements that return an error if a tensor requires a gradient. The function
+/// of an op that has only an in-place form checks this itself, because its other tensors may be used only for
 /// their sizes.
 fn refused(row: &OpRow, side: &Side) -> TokenStream {
     if !matches!(how(row), How::Refused) || row.is_in_place_only() {

@@ -126,7 +126,7 @@ fn write_pairs<'d, T: fmt::Debug>(
     let text = |(dim, number): (&Dim, T)| match dim {
         Dim::Index(index) => format!("{index}={number:?}"),
         Dim::Name(name) => format!("{name}={number:?}"),
-        Dim::Unknown(name) => format!("{name}={number:?}"),
+        Dim::Unknown(name) => format!("{}={number:?}", **name),
     };
     write!(f, "[{}]", crate::list::<_, Vec<String>>(pairs.map(text)).join(", "))
 }

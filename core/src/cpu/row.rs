@@ -15,8 +15,8 @@ pub(super) fn steps<T: Real>(n: usize) -> usize {
     if T::IS_RARE { black_box(n) } else { n }
 }
 
-/// `j`, known to the compiler where speed counts. Elsewhere it cannot keep lists by number in registers, for which
-/// it would make a sequence of the steps.
+/// `j`, known to the compiler where speed counts. Elsewhere it cannot keep the lanes in registers, for which it
+/// would make a sequence of the steps.
 #[inline(always)]
 pub(super) fn lane<T: Real>(j: usize) -> usize {
     if T::IS_RARE { black_box(j) } else { j }

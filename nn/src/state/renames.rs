@@ -146,6 +146,7 @@ struct Numbered<'p> {
 
 impl<'p> Numbered<'p> {
     /// `in_words` says whether the digits inside words are numbers.
+    #[inline(never)]
     fn new(path: &'p str, sizes: &'p [usize], in_words: bool) -> Numbered<'p> {
         let (mut skeleton, mut numbers, mut inside) = (String::new(), Vec::new(), false);
         for segment in path.split_inclusive('.') {
