@@ -80,10 +80,13 @@ pub(crate) fn numbers(x: &NamedTensor) -> Result<Cow<'_, NamedTensor>> {
     }
 }
 
-/// The tensor with its numbers. If they cannot be had, reading them is the error.
-pub(crate) fn gathered(x: Tensor) -> Tensor {
-    match numbers(x.value()) {
-        Ok(Cow::Owned(numbers)) => Tensor::constant(numbers),
-        _ => x,
+impl Tensor {
+    /// The value with its numbers, for checks of them.
+    ///
+    /// # Errors
+    /// Those of the messages between processes, if the numbers are elsewhere.
+    #[doc(hidden)]
+    pub fn numbers(&self) -> Result<Cow<'_, NamedTensor>> {
+        numbers(self.value())
     }
 }

@@ -266,7 +266,7 @@ mod kernels {
         .map_err(|error| error.with_repair("index.to(DType::I64)?"))?;
         let places = index.unnamed().reshape([-1])?;
         let numel = x.numel() as i64;
-        let all = places.to(DType::I64)?.value().elements_to_check::<i64>()?;
+        let all = places.to(DType::I64)?.numbers()?.elements_to_check::<i64>()?;
         if let Some(bad) = all.into_iter().find(|place| !(-numel..numel).contains(place)) {
             let message =
                 format!("position {bad} is out of bounds for {numel} elements, counted in row-major order");

@@ -92,7 +92,7 @@ composed! { pointwise;
             }
         };
         x.value().check_float("frexp")?;
-        let mut exponents: Vec<i32> = x.value().elements_to_check::<f64>()?.iter().map(exponent).collect();
+        let mut exponents: Vec<i32> = x.numbers()?.elements_to_check::<f64>()?.iter().map(exponent).collect();
         exponents.resize(x.numel(), 0); // on the meta device, where there are none
         let exponents = Tensor::from_slice(&exponents, x.shape())?;
         Ok((x.ldexp(&exponents.neg()?)?, exponents))

@@ -157,7 +157,7 @@ composed! { random;
 /// Checks that all elements are in a range.
 fn within(op: &'static str, name: &str, x: &Tensor, [low, high]: [f64; 2]) -> Result<()> {
     x.value().check_float(op)?;
-    let inside = x.ge(low)?.logical_and(x.le(high)?)?.value().is_true_everywhere()?;
+    let inside = x.ge(low)?.logical_and(x.le(high)?)?.numbers()?.is_true_everywhere()?;
     Error::ensure(inside, ErrorKind::Value, op, || match high {
         1.0 => format!("{name} must be between 0 and 1"),
         _ => format!("{name} must be finite and not negative"),

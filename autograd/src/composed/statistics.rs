@@ -148,7 +148,7 @@ mod kernels {
             format!("expected a weight for each of the {n} observations of {}", called(x.value(), dim))
         })
         .map_err(|error| error.with_operands([x.shape(), weights.shape()]))?;
-        let negative = !weights.lt(0).logical_not()?.value().is_true_everywhere()?;
+        let negative = !weights.lt(0).logical_not()?.numbers()?.is_true_everywhere()?;
         Error::ensure(!negative, ErrorKind::Value, op, || "weights cannot be negative")?;
         Ok(weights)
     }
@@ -327,7 +327,7 @@ mod kernels {
                 op,
                 || "bins tensor should have one or more edges",
             )?;
-            let ascend = edges.diff(0).lt(0).logical_not()?.value().is_true_everywhere()?;
+            let ascend = edges.diff(0).lt(0).logical_not()?.numbers()?.is_true_everywhere()?;
             Error::ensure(ascend, ErrorKind::Value, op, || "the edges of the bins must ascend")?;
             return Ok(edges);
         }

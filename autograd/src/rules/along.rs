@@ -40,7 +40,7 @@ fn cumprod_gradient(
         return Ok(g.clone());
     }
     let (g, x, dtype) = (&g.to(DType::F64)?, &x.to(DType::F64)?, g.dtype());
-    let is = |marks: Result<Tensor>| marks?.value().is_true_everywhere();
+    let is = |marks: Result<Tensor>| marks?.numbers()?.is_true_everywhere();
     let products = x.cumprod(dim)?;
     let gradient = match (is(x.isfinite())?, is(x.ne(0))?) {
         (true, false) => beside_zeros(g, x, dim)?,

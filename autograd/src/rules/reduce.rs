@@ -80,7 +80,7 @@ fn products_of_others(
         return x.ones_like();
     }
     let (x, dtype) = (&x.to(DType::F64)?, x.dtype());
-    let is = |marks: Result<Tensor>| marks?.value().is_true_everywhere();
+    let is = |marks: Result<Tensor>| marks?.numbers()?.is_true_everywhere();
     let products = match (is(x.isfinite())?, is(x.ne(0))?) {
         (true, false) => beside_zeros(x, dims)?,
         (finite, true) => {

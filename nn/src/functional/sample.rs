@@ -56,7 +56,7 @@ functional! { sample;
             return with_names(Tensor::zeros(others).to(DType::I64)?, &names);
         }
         let largest = x.amax(keep(-1))?; // NaN if any is
-        for largest in largest.value().elements_to_check::<f64>()? {
+        for largest in largest.numbers()?.elements_to_check::<f64>()? {
             (!largest.is_nan()).or_value("the logits have NaN")?;
             (largest < f64::INFINITY).or_value("the logits have +∞")?;
             (largest > f64::NEG_INFINITY).or_value("all logits of a draw are -∞, which leaves no class")?;

@@ -319,7 +319,7 @@ impl Targets {
         classes.check_others(&names)?;
         let indices = target.rename(None).to(DType::I64)?;
         let ignore = ignore as i64;
-        let all = indices.all_slices().value().elements_to_check::<i64>()?;
+        let all = indices.all_slices().numbers()?.elements_to_check::<i64>()?;
         // The number of classes that count is one for all slices of a map only if none is ignored.
         let all = if all.contains(&ignore) { indices.to_vec()? } else { all };
         let mut counted = indices.numel();

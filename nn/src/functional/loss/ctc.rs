@@ -221,7 +221,7 @@ impl Batch {
         if followed {
             losses = losses.add(self.normalization(x, &past)?)?;
         }
-        if followed && !zero_infinity && !impossible.logical_not()?.value().is_true_everywhere()? {
+        if followed && !zero_infinity && !impossible.logical_not()?.numbers()?.is_true_everywhere()? {
             // Infinity with a gradient of NaN, as in PyTorch: -log of the square of 0, whose gradient is
             // 0 / 0.
             let infinite = impossible.choose(self.normalization(x, &past)?, 1.0).square().log().neg()?;

@@ -213,7 +213,7 @@ const FAR: f64 = 800.0;
 /// classes, 0 where there is no label, and whether a place has one; and for each class, whether it is not a
 /// label.
 fn labels(target: &Tensor, rows: &Tensor, count: usize) -> Result<[Tensor; 3]> {
-    let all = target.to(DType::I64)?.value().elements_to_check::<i64>()?;
+    let all = target.to(DType::I64)?.numbers()?.elements_to_check::<i64>()?;
     if let Some(at) = all.iter().position(|class| !(-1..count as i64).contains(class)) {
         let error = no_class(target, at, all[at], count);
         let message = format!("{}, and -1 ends the labels", error.message());

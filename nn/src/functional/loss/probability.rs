@@ -129,7 +129,7 @@ functional! { probability;
 fn check_probabilities(name: &str, x: &Tensor) -> Result<()> {
     let x = x.detach();
     let inside = x.ge(0).logical_and(x.le(1)?)?;
-    if inside.value().is_true_everywhere()? {
+    if inside.numbers()?.is_true_everywhere()? {
         return Ok(());
     }
     let at = inside.to_vec::<bool>()?.iter().position(|inside| !inside).unwrap_or(0);

@@ -172,7 +172,7 @@ functional! { regression;
         full: bool = false, eps: f64 = 1e-6, reduction: Reduction = Reduction::Mean
     ) on floats integers names unifies layer GaussianNllLoss => {
         check_pair(x, target)?;
-        (var.detach().lt(0).logical_not()?.value().is_true_everywhere()?).or_value("var has negative entries")?;
+        (var.detach().lt(0).logical_not()?.numbers()?.is_true_everywhere()?).or_value("var has negative entries")?;
         let var = spread_variance(x, var)?;
         // The gradient of a variance that is too small is that of the limit, so it can grow again.
         let small = var.detach().lt(eps)?;
