@@ -236,6 +236,7 @@ impl Group {
         if self.is_checked() {
             self.check(&format!("{op}({collective}) of {} {}", x.shape(), x.dtype()))?;
         }
+        x.check_elements(op)?;
         collective.check_dtype(op, x)?;
         let (transfer, sent, sizes) = self.planned(op, collective, x)?;
         let received = room(sent.dtype(), sizes)?;

@@ -44,6 +44,7 @@ impl Group {
     pub fn start_send(&self, x: &Tensor, to: usize) -> Result<Pending> {
         self.check_other("send", to)?;
         without_gradient("send", x)?;
+        x.value().check_elements("send")?;
         let sent = x.value().contiguous()?;
         let header = header(&sent)?;
         let mut work = Vec::with_capacity(2);

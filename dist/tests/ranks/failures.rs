@@ -1,7 +1,7 @@
 //! Ranks that fail, or call different functions: all end, with one error.
 
 use crate::{Outcome, Program, models, output_of};
-use namegrad::core::DType;
+use namegrad::core::{DType, Device};
 use namegrad::prelude::*;
 use namegrad_dist::{Group, Reduction};
 use std::path::Path;
@@ -124,6 +124,11 @@ fn bad_input(group: &Group) -> Outcome {
     let error = group.reduce_scatter(&x, "N", Reduction::Sum).expect_err("no multiple");
     assert_eq!(error.kind(), ErrorKind::Shape);
     assert!(error.to_string().contains("dim 'N' of size"), "{error}");
+    let meta = TensorOptions::new().device(Device::Meta).zeros([("N", 4)])?;
+    let errors = [group.all_reduce(&meta, Reduction::Sum).map(drop), group.send(&meta, 1 - group.rank() % 2)];
+    for error in errors.map(|result| result.expect_err("no elements")) {
+        assert!(error.to_string().contains("meta"), "{error}");
+    }
     let kinds = [
         group.all_gather(&x, "C").expect_err("no dim").kind(),
         group.broadcast(&x, group.size()).expect_err("no rank").kind(),

@@ -17,6 +17,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
     Program { name: "uneven-batches", ranks: ALL, run: uneven_batches, error: None },
     Program { name: "unused-parameters", ranks: ALL, run: unused_parameters, error: None },
     Program { name: "half-types", ranks: ALL, run: half_types, error: None },
+    Program { name: "scalers-and-averages", ranks: ALL, run: scalers_and_averages, error: None },
     Program { name: "sync-batch-norm", ranks: ALL, run: sync_batch_norm, error: None },
     Program { name: "loaders", ranks: ALL, run: loaders, error: None },
     Program { name: "resumable", ranks: &[], run: resumable, error: None },
@@ -287,6 +288,37 @@ fn half_types(group: &Group) -> Outcome {
         let scale = expected.to(DType::F32)?.abs()?.amax(..)?.item::<f64>()?;
         let distance = got.to(DType::F32)?.sub(&expected.to(DType::F32)?)?.abs()?.amax(..)?.item::<f64>()?;
         assert!(distance <= 0.03 * scale, "{distance} of {scale}");
+    }
+    Ok(())
+}
+
+/// An infinite gradient on one rank lets all ranks skip the step; all else keeps them equal.
+fn scalers_and_averages(group: &Group) -> Outcome {
+    let model = DataParallel::new(linear()?, group)?;
+    let mut optimizer = Sgd::builder(model.parameters()).lr(0.1).momentum(0.9).build()?;
+    let mut scheduler = Scheduler::new(schedule::Exponential::new(0.9), &mut optimizer)?;
+    let mut average = AveragedModel::ema(&model, 0.5)?;
+    let mut scaler = GradScaler::new();
+    let own = group.part(&batch(4 * group.size())?, "N")?;
+    for step in 0..3 {
+        let factor = if step == 1 && group.rank() == group.size() - 1 { f64::INFINITY } else { 1.0 };
+        let loss = model.forward(&own)?.mul(factor)?.square()?.mean(..)?;
+        optimizer.zero_grad();
+        scaler.scale(&loss)?.backward()?;
+        let is_taken = scaler.step(&mut optimizer)?;
+        assert_eq!(is_taken, step != 1, "step {step}");
+        scaler.update()?;
+        scheduler.step(&mut optimizer)?;
+        average.update_parameters(&model)?;
+    }
+    let mut all: Vec<Tensor> = model.parameters().iter().map(Parameter::tensor).collect();
+    average.scope(&model, || {
+        all.extend(model.parameters().iter().map(Parameter::tensor));
+        Ok(())
+    })?;
+    for own in all {
+        let first = group.broadcast(&own.detach(), 0)?;
+        assert!(own.equal(&first)?, "rank {} differs", group.rank());
     }
     Ok(())
 }
