@@ -273,7 +273,7 @@ impl Matrices {
             Numbers::Tensors(tensors)
                 if tensors.len() == 1 && Tensor::broadcast_shapes(&[tensors[0].sizes(), batch])? == batch =>
             {
-                let x = Tensor::constant(tensors[0].to(s.dtype())?);
+                let x = tensors[0].detach().to(s.dtype())?;
                 // The names must be those of the batch dims.
                 x.add(self.numbers(s.new_zeros(batch)?)?)?;
                 Some(x.rename(None)?.unsqueeze(-1)?)

@@ -289,3 +289,18 @@ fn gradient32_of(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Ve
     f(&x)?.sum(..)?.backward()?;
     x.grad().expect("it was computed").to(DType::F32)?.to_vec()
 }
+
+/// A gradient that an argument of numbers would lose is an error, and that of a spacing is computed.
+#[test]
+fn numbers_of_tensors_keep_their_gradients() -> Result<()> {
+    let x = Tensor::new([1.0, 4.0, 9.0, 16.0])?;
+    let q = Tensor::new(0.5)?.requiring_grad()?;
+    let refused = x.quantile(&q, 0).unwrap_err();
+    assert_eq!((refused.kind(), refused.repair().is_some()), (ErrorKind::Autograd, true));
+    assert_eq!(x.quantile(&q.detach(), 0)?.item::<f32>()?, 6.5);
+    let step = Tensor::new(2.0)?.requiring_grad()?;
+    let slopes = x.gradient_with(0, GradientOptions::new().spacing(&step))?;
+    slopes[0].select(0, 1)?.backward()?; // 8 / (2 step)
+    assert_eq!(step.grad().unwrap().item::<f32>()?, -1.0);
+    Ok(())
+}

@@ -856,7 +856,7 @@ fn asked() {
     assert_eq!((x.device(), x.is_cuda()), (Device::Cpu, false));
     assert_eq!(Device::Cuda(1).to_string(), "cuda:1");
     assert_eq!(x.cuda().unwrap_err().kind(), ErrorKind::Unsupported);
-    assert_eq!(x.cpu()?.data_ptr(), x.data_ptr());
+    assert_eq!(x.cpu().unwrap().data_ptr(), x.data_ptr());
     assert_eq!((x.element_size(), x.nbytes(), x.type_name()), (4, 8, "torch.FloatTensor"));
     assert_eq!(x.type_as(Tensor::new([1]).unwrap()).unwrap().dtype(), DType::I64);
     assert_eq!(x.result_type(Tensor::zeros([1]).unwrap().to(DType::F64).unwrap()).unwrap(), DType::F64);

@@ -380,9 +380,9 @@ mod kernels {
             let steps = match &spacing {
                 Numbers::One(step) => Tensor::new(*step)?,
                 Numbers::List(list) => Tensor::new(list[k])?,
-                Numbers::Tensors(tensors) if tensors[k].ndim() == 0 => Tensor::constant(tensors[k].clone()),
+                Numbers::Tensors(tensors) if tensors[k].ndim() == 0 => tensors[k].clone(),
                 Numbers::Tensors(tensors) => {
-                    let points = Tensor::constant(tensors[k].clone());
+                    let points = &tensors[k];
                     if points.ndim() != 1 || points.numel() != n {
                         let message =
                             format!("expected coordinates of the {n} elements, got {}", points.shape());

@@ -1,6 +1,7 @@
 //! Numbers as an argument: one, several, or those of tensors.
 
 use crate::Tensor;
+use crate::rules::refuse;
 use namegrad_core::{Argument, Error, ErrorKind, NamedTensor, Result, Scalar, Value};
 
 /// A number, a list of numbers, or tensors of numbers.
@@ -11,7 +12,7 @@ pub enum Numbers {
     /// Several numbers; none is the default of the op.
     List(Vec<f64>),
     /// The numbers of tensors.
-    Tensors(Vec<NamedTensor>),
+    Tensors(Vec<Tensor>),
 }
 
 /// Tensors are equal if they are the same one.
@@ -21,8 +22,8 @@ impl PartialEq for Numbers {
             (Numbers::One(one), Numbers::One(other)) => one == other,
             (Numbers::List(list), Numbers::List(others)) => list == others,
             (Numbers::Tensors(tensors), Numbers::Tensors(others)) => {
-                let same = |(x, y): (&NamedTensor, &NamedTensor)| {
-                    x.data_ptr() == y.data_ptr() && x.shape() == y.shape()
+                let same = |(x, y): (&Tensor, &Tensor)| {
+                    x.value().data_ptr() == y.value().data_ptr() && x.shape() == y.shape()
                 };
                 tensors.len() == others.len() && tensors.iter().zip(others).all(same)
             }
@@ -42,14 +43,18 @@ impl Numbers {
         matches!(self, Numbers::List(list) if list.is_empty())
     }
 
-    /// The numbers, and whether they are more than one or could be: a list, or a vector.
+    /// The numbers, and whether they are more than one or could be: a list, or a vector. They have no
+    /// derivative.
     #[track_caller]
-    pub(crate) fn flat(&self, op: &'static str, name: &str) -> Result<(Vec<f64>, bool)> {
+    pub(crate) fn flat(&self, op: &'static str, name: &'static str) -> Result<(Vec<f64>, bool)> {
         match self {
             Numbers::One(number) => Ok((vec![*number], false)),
             Numbers::List(list) => Ok((list.clone(), true)),
             Numbers::Tensors(tensors) => match &tensors[..] {
-                [x] if x.ndim() < 2 => Ok((x.to_vec::<f64>()?, x.ndim() == 1)),
+                [x] if x.ndim() < 2 => {
+                    refuse(op, name, x)?;
+                    Ok((x.to_vec::<f64>()?, x.ndim() == 1))
+                }
                 _ => {
                     let message = format!("{name} must be a number, a list or a vector");
                     let shapes = tensors.iter().map(|x| x.shape());
@@ -92,12 +97,12 @@ impl From<Vec<f64>> for Numbers {
 }
 impl From<&Tensor> for Numbers {
     fn from(tensor: &Tensor) -> Numbers {
-        Numbers::Tensors(vec![tensor.value().clone()])
+        Numbers::Tensors(vec![tensor.clone()])
     }
 }
 impl<const K: usize> From<[&Tensor; K]> for Numbers {
     fn from(tensors: [&Tensor; K]) -> Numbers {
-        Numbers::Tensors(crate::list(tensors.iter().map(|x| x.value().clone())))
+        Numbers::Tensors(crate::list(tensors.iter().map(|x| (*x).clone())))
     }
 }
 
@@ -119,7 +124,7 @@ impl Argument for Numbers {
         }
     }
     fn from_tensors(tensors: &[&NamedTensor]) -> Option<Numbers> {
-        Some(Numbers::Tensors(crate::list(tensors.iter().map(|x| (*x).clone()))))
+        Some(Numbers::Tensors(crate::list(tensors.iter().map(|x| Tensor::constant((*x).clone())))))
     }
     fn accepted() -> String {
         "a number, a list of numbers, or a tensor".into()

@@ -320,7 +320,7 @@ mod kernels {
             && let [edges] = &tensors[..]
             && edges.ndim() == 1
         {
-            let edges = Tensor::constant(edges.unnamed().to(x.dtype())?);
+            let edges = edges.detach().unnamed().to(x.dtype())?;
             Error::ensure(
                 edges.numel() > 0,
                 ErrorKind::Value,
