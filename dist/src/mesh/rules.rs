@@ -9,7 +9,7 @@ use super::views;
 use crate::backend::Reduction;
 use namegrad::autograd::elsewhere::Call;
 use namegrad::core::args::{Over, Paired, Positions, Windows};
-use namegrad::core::{Name, NamedTensor, Names, options};
+use namegrad::core::{Name, NamedTensor, Names, Scalar, options};
 use namegrad::prelude::*;
 use std::any::Any;
 use std::sync::Arc;
@@ -115,9 +115,10 @@ impl Args {
         self.0.as_ref()?.downcast_ref::<T>().cloned()
     }
 
-    /// The dim, if that is the only argument.
+    /// The dim, if that is the only argument beside a factor.
     fn dim(&self) -> Option<usize> {
-        self.get::<(usize,)>().map(|(dim,)| dim)
+        let scaled = || self.get::<(usize, Scalar)>().map(|(dim, _)| dim);
+        self.get::<(usize,)>().map(|(dim,)| dim).or_else(scaled)
     }
 
     /// The dims of a norm.
