@@ -150,7 +150,7 @@ impl Drop for OnDevice {
 /// ```
 /// use namegrad_core::{Device, NamedTensor, on_device};
 /// let x = on_device(Device::Meta, || NamedTensor::ones([("row", 1 << 20), ("col", 1 << 20)]))?;
-/// let y = x.matmul(&x.mt()?)?.sum("row")?;
+/// let y = x.square()?.sum("col")?;
 /// assert_eq!((y.device(), y.sizes()), (Device::Meta, &[1 << 20][..]));
 /// # Ok::<(), namegrad_core::Error>(())
 /// ```

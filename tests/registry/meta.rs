@@ -107,7 +107,7 @@ fn calls(op: &Op, seed: u64) -> impl Iterator<Item = Drawn> + use<'_> {
     let (mut runner, strategy) = (TestRunner::new(config), recipes());
     (0..).map_while(move |number: u64| {
         let mut recipes = strategy.new_tree(&mut runner).ok()?.current();
-        if number % 3 > 0 {
+        if !number.is_multiple_of(3) {
             recipes.iter_mut().for_each(|recipe| recipe.dtype = DType::F32);
         }
         let inputs = recipes.map(|recipe: Recipe| recipe.tensor(false));

@@ -234,7 +234,7 @@ pub mod kernels {
                 return Err(Error::about(&inputs, ErrorKind::Shape, OP, message));
             }
         }
-        let samples = samples.to(DType::F64)?;
+        let samples = samples.to(DType::F64)?.contiguous()?;
         let samples = samples.elements::<f64>()?;
         let shape = with_last(x, sizes.iter().copied());
         largest(OP, x, shape, dims, || {

@@ -199,10 +199,10 @@ impl<'a> Slots<'a> {
                 }
             }
         }
-        for at in 0..sizes.len() {
+        for (at, sizes) in sizes.iter().enumerate() {
             let dim =
                 choice.as_ref().and_then(|(label, _)| labels.inputs[at].iter().position(|own| own == label));
-            let dim = dim.filter(|dim| sizes[at][*dim] != 1);
+            let dim = dim.filter(|dim| sizes[*dim] != 1);
             let wanted = choice.as_ref().zip(dim).map(|((_, split), dim)| split.at(dim));
             let value = &self.values()[at].splits[axis];
             if value.is_some() && *value != wanted {

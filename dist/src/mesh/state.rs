@@ -9,6 +9,9 @@ use namegrad::nn::StateDict;
 use namegrad::optim::{Descent, Method, OptimizerState, clip_grads_with_norm_};
 use namegrad::prelude::*;
 
+/// What becomes of a tensor of a parameter's state, from the sizes of the parameter and how it is split.
+type Change<'a> = dyn FnMut(&NamedTensor, &[usize], &[Option<Split>]) -> Option<Result<NamedTensor>> + 'a;
+
 /// # States
 ///
 /// A state is that of a model on one process, whatever the table: what a mesh saves, another mesh or a program
@@ -139,7 +142,7 @@ impl Mesh {
         &self,
         optimizer: &Descent<M>,
         state: &mut OptimizerState,
-        change: &mut dyn FnMut(&NamedTensor, &[usize], &[Option<Split>]) -> Option<Result<NamedTensor>>,
+        change: &mut Change<'_>,
     ) -> Result<()> {
         for (number, group) in state.groups.iter_mut().enumerate() {
             if number >= optimizer.groups().len() {

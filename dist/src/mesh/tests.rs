@@ -168,7 +168,7 @@ fn filled(model: &dyn Module) {
         let numbers: Vec<f64> = (0..count).map(|n| ((n * 13 + at * 71) as f64 * 0.617).sin() * 0.4).collect();
         let names = parameter.shape().names;
         let value = NamedTensor::from_slice(&numbers, [count]).unwrap().reshape(&sizes[..]).unwrap();
-        parameter.set(&value.with_names(names)).unwrap();
+        parameter.set(value.with_names(names)).unwrap();
     }
 }
 

@@ -56,14 +56,14 @@ fn found(slots: &Slots<'_>, sizes: &[usize], dim: usize) -> Result<Option<Found>
 fn moved(mut slots: Slots<'_>, sizes: &[usize], is_view: bool) -> Result<Vec<Value>> {
     let axes = slots.axes;
     let mut splits = vec![None; axes.all.len()];
-    for axis in 0..axes.all.len() {
+    for (axis, kept) in splits.iter_mut().enumerate() {
         let Some(split) = slots.values()[0].splits[axis].clone() else { continue };
         let mut of_probe = vec![1; sizes.len()];
         of_probe[split.dim] = sizes[split.dim];
         let found = found(&slots, if is_view { sizes } else { &of_probe }, split.dim)?;
         match found {
             Some(Found { dim, places }) if places.iter().copied().eq(0..sizes[split.dim]) => {
-                splits[axis] = Some(split.at(dim));
+                *kept = Some(split.at(dim));
             }
             None if slots.call.op == "select" => return selected(slots, sizes, axis),
             Some(Found { places, .. }) if is_view => match blocks_of(&split, sizes[split.dim], &places) {
@@ -138,13 +138,13 @@ fn expanded(mut slots: Slots<'_>, sizes: &[usize]) -> Result<Vec<Value>> {
     let Some(added) = y.ndim().checked_sub(sizes.len()) else { return slots.run_whole() };
     let mut splits = vec![None; axes.all.len()];
     let mut own = y.sizes().to_vec();
-    for axis in 0..axes.all.len() {
+    for (axis, kept) in splits.iter_mut().enumerate() {
         let Some(split) = slots.values()[0].splits[axis].clone() else { continue };
         let by_position =
             found(&slots, sizes, split.dim)?.is_some_and(|found| found.dim == split.dim + added);
         if by_position && y.sizes()[split.dim + added] == sizes[split.dim] {
             own[split.dim + added] /= axes.size(axis);
-            splits[axis] = Some(split.at(split.dim + added));
+            *kept = Some(split.at(split.dim + added));
         } else {
             slots.gather(0, axis)?;
         }

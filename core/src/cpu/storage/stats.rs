@@ -145,7 +145,7 @@ pub struct MetaStats {
 /// ```
 /// use namegrad_core::{Device, NamedTensor, memory, on_device};
 /// let before = memory::meta_stats().live_bytes;
-/// let x = on_device(Device::Meta, || NamedTensor::zeros([1 << 40]))?;
+/// let x = on_device(Device::Meta, || NamedTensor::zeros([1 << 20, 1 << 20]))?;
 /// assert!(memory::meta_stats().live_bytes - before >= 4 << 40);
 /// # Ok::<(), namegrad_core::Error>(())
 /// ```
