@@ -138,7 +138,7 @@ unsafe extern "C" fn dropped<T: Recycle>(place: NonNull<u8>) {
 
 /// A value that is dropped by a call, which does not unwind. Otherwise every function that has one would have
 /// the code that drops it, twice: where it returns, and where a call in it panics. A panic of users' code ends
-/// in the call, as in [`dropped`].
+/// in the call, as in `dropped`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct DropByCall<T>(ManuallyDrop<T>);
 
