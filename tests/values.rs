@@ -3,6 +3,15 @@
 use namegrad::autograd::{BackwardOptions, grad_with};
 use namegrad::prelude::*;
 
+/// The default options of a backward pass, as a constant.
+pub const ONCE: BackwardOptions = BackwardOptions {
+    retain_graph: false,
+    create_graph: false,
+    allow_unused: false,
+    named: false,
+    early: false,
+};
+
 /// The gradients of the sum of `y` with respect to two numbers.
 pub fn gradients(y: fn(&Tensor, &Tensor) -> Result<Tensor>, a: f64, b: f64) -> Result<[f64; 2]> {
     let number = |x: f64| TensorOptions::new().dtype(DType::F64).requires_grad(true).tensor([x]);

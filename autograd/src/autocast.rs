@@ -273,10 +273,21 @@ pub fn with_casts<T>(
     inputs: &[Input<'_>],
     then: &dyn OnCasts<T>,
 ) -> Result<T> {
+    on_casts(op, class, inputs, &mut |casts| then.run(casts))
+}
+
+/// [`with_casts`] for a closure that is called once.
+#[track_caller]
+fn on_casts<T>(
+    op: &'static str,
+    class: Option<Class>,
+    inputs: &[Input<'_>],
+    then: &mut dyn FnMut(&Casts) -> Result<T>,
+) -> Result<T> {
     let caller = Location::caller(); // a closure does not get it
     let _called = called_here();
     let casts = Casts::of(op, class, inputs)?;
-    match then.run(&casts) {
+    match then(&casts) {
         Ok(made) => Ok(made),
         Err(error) => Err(casts.explain(error).at(caller)),
     }
@@ -304,25 +315,21 @@ pub(crate) fn with_inputs<T>(
     inputs: &[Input<'_>],
     then: &mut dyn FnMut(&[Input<'_>]) -> Result<T>,
 ) -> Result<T> {
-    let caller = Location::caller(); // a closure does not get it
-    let _called = called_here();
-    let casts = Casts::of(op, class, inputs)?;
-    let mut lists = Vec::with_capacity(inputs.len());
-    for at in 0..inputs.len() {
-        lists.push(casts.list(at));
-    }
-    let mut cast = Vec::with_capacity(inputs.len());
-    for (input, list) in inputs.iter().zip(&lists) {
-        cast.push(match input {
-            Input::One(_) => Input::One(list[0]),
-            Input::Optional(_) => Input::Optional(list.first().copied()),
-            Input::List(_) => Input::List(list),
-        });
-    }
-    match then(&cast) {
-        Ok(made) => Ok(made),
-        Err(error) => Err(casts.explain(error).at(caller)),
-    }
+    on_casts(op, class, inputs, &mut |casts| {
+        let mut lists = Vec::with_capacity(inputs.len());
+        for at in 0..inputs.len() {
+            lists.push(casts.list(at));
+        }
+        let mut cast = Vec::with_capacity(inputs.len());
+        for (input, list) in inputs.iter().zip(&lists) {
+            cast.push(match input {
+                Input::One(_) => Input::One(list[0]),
+                Input::Optional(_) => Input::Optional(list.first().copied()),
+                Input::List(_) => Input::List(list),
+            });
+        }
+        then(&cast)
+    })
 }
 
 /// The inputs of one op, cast. While it exists, nothing else casts.

@@ -121,8 +121,8 @@ impl Backend for Single {
     fn abandon(&self) {}
 }
 
-/// A transfer within one process.
-struct Done(NamedTensor);
+/// A transfer within one process, which has ended.
+pub(crate) struct Done(pub(crate) NamedTensor);
 
 impl Work for Done {
     fn is_done(&mut self) -> Result<bool> {

@@ -5,38 +5,13 @@ use namegrad::autograd::{
 };
 use namegrad::core::NamedTensor;
 use namegrad::prelude::*;
-use namegrad_tests::values::{assert_near, f64s, gradient, gradients};
+use namegrad_tests::values::{ONCE, assert_near, f64s, gradient, gradients};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
-const RETAIN: BackwardOptions = BackwardOptions {
-    retain_graph: true,
-    create_graph: false,
-    allow_unused: false,
-    named: false,
-    early: false,
-};
-const CREATE: BackwardOptions = BackwardOptions {
-    retain_graph: false,
-    create_graph: true,
-    allow_unused: false,
-    named: false,
-    early: false,
-};
-const ONCE: BackwardOptions = BackwardOptions {
-    retain_graph: false,
-    create_graph: false,
-    allow_unused: false,
-    named: false,
-    early: false,
-};
-const UNUSED: BackwardOptions = BackwardOptions {
-    retain_graph: false,
-    create_graph: false,
-    allow_unused: true,
-    named: false,
-    early: false,
-};
+const RETAIN: BackwardOptions = BackwardOptions { retain_graph: true, ..ONCE };
+const CREATE: BackwardOptions = BackwardOptions { create_graph: true, ..ONCE };
+const UNUSED: BackwardOptions = BackwardOptions { allow_unused: true, ..ONCE };
 
 /// A leaf that requires a gradient.
 fn leaf<const K: usize>(data: [f64; K]) -> Tensor {

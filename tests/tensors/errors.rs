@@ -8,6 +8,7 @@ use namegrad::autograd::{
 use namegrad::core::NamedTensor;
 use namegrad::prelude::*;
 use namegrad::{memory, names};
+use namegrad_tests::values::ONCE;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn images() -> Tensor {
@@ -491,13 +492,7 @@ fn an_operand_that_is_a_number_never_fails() -> Result<()> {
 
 // Gradients
 
-const CREATE: BackwardOptions = BackwardOptions {
-    create_graph: true,
-    retain_graph: true,
-    allow_unused: false,
-    named: false,
-    early: false,
-};
+const CREATE: BackwardOptions = BackwardOptions { create_graph: true, retain_graph: true, ..ONCE };
 
 fn leaf() -> Tensor {
     Tensor::ones([("N", 2)]).unwrap().requiring_grad().unwrap()

@@ -5,15 +5,9 @@ use namegrad::autograd::{
 };
 use namegrad::core::NamedTensor;
 use namegrad::prelude::*;
+use namegrad_tests::values::ONCE;
 use std::sync::{Arc, Mutex};
 
-const ONCE: BackwardOptions = BackwardOptions {
-    retain_graph: false,
-    create_graph: false,
-    allow_unused: false,
-    named: false,
-    early: false,
-};
 const RETAIN: BackwardOptions = BackwardOptions { retain_graph: true, ..ONCE };
 const CREATE: BackwardOptions = BackwardOptions { create_graph: true, ..ONCE };
 

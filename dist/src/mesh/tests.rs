@@ -1,7 +1,7 @@
 //! Split models beside the same models on one process. Ranks are threads here.
 
 use super::*;
-use crate::backend::{Backend, Reduction, Transfer, Work};
+use crate::backend::{Backend, Done, Reduction, Transfer, Work};
 use namegrad::core::DType;
 use namegrad::nn::StateDict;
 use std::collections::HashMap;
@@ -52,18 +52,6 @@ impl Thread {
         let given = all[&number].iter().flatten().cloned().collect();
         all.retain(|other, _| *other + 4 > number);
         given
-    }
-}
-
-struct Done(NamedTensor);
-
-impl Work for Done {
-    fn is_done(&mut self) -> Result<bool> {
-        Ok(true)
-    }
-
-    fn into_received(self: Box<Self>) -> NamedTensor {
-        self.0
     }
 }
 
