@@ -79,6 +79,10 @@ pub(crate) fn moves(bench: &Bench) -> Result<()> {
         bench.case(&name("mul"), Work::Bytes(6_000_000), || half.mul(&half));
         bench.case(&name("relu"), Work::Bytes(4_000_000), || half.relu());
         bench.case(&name("exp"), Work::Bytes(4_000_000), || half.exp());
+        bench.case(&name("sum"), Work::Bytes(2_000_000), || half.sum(..));
+        let rows = half.reshape([1000, 1000])?;
+        bench.case(&name("sum0"), Work::Bytes(2_000_000), || rows.sum(0));
+        bench.case(&name("sum1"), Work::Bytes(2_000_000), || rows.sum(1));
         bench.case(&name("widen"), Work::Bytes(6_000_000), || half.to(DType::F32));
         bench.case(&name("narrow"), Work::Bytes(6_000_000), || x.to(dtype));
     }

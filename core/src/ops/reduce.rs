@@ -136,7 +136,7 @@ pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a
 pub(crate) mod kernels {
     use super::*;
     use crate::cpu::fold::plain::{self, AnyElements, Plain, fold_plainly};
-    use crate::cpu::fold::{Fold, MAX, MIN, Sum, SumSquares, fold_middle};
+    use crate::cpu::fold::{Fold, MAX, MIN, Sum, SumSquares, fold_cast, fold_middle};
     use crate::cpu::math::Real;
     use crate::cpu::softmax;
     use crate::dtype::Element;
@@ -158,6 +158,14 @@ pub(crate) mod kernels {
         let Arranged { x, sizes, shape } = arranged;
         let elements = dispatch!(x.dtype(), T => AnyElements::of(x.elements::<T>()?));
         Ok(Unwritten::new(op, shape, A::DTYPE)?.write(|y| fold_plainly(plain, elements, sizes, y)))
+    }
+
+    /// Folds an arranged tensor of halves in `f32`.
+    #[track_caller]
+    fn fold_halves(op: &'static str, kernel: &dyn Fold<f32>, arranged: Arranged<'_>) -> Result<NamedTensor> {
+        let Arranged { x, sizes, shape } = arranged;
+        let elements = dispatch!(x.dtype(), T => AnyElements::of(x.elements::<T>()?));
+        Ok(Unwritten::new(op, shape, DType::F32)?.write(|y| fold_cast(kernel, elements, sizes, y)))
     }
 
     /// Splits dims of a dense tensor that are not adjacent into the last adjacent group and the others.
@@ -219,8 +227,7 @@ pub(crate) mod kernels {
                     _ => Ok(part),
                 };
             }
-            let x = x.widened()?;
-            if let Some((last, others)) = apart(&x, dims) {
+            if let Some((last, others)) = apart(x, dims) {
                 let part = self.over(op, &x, &last)?;
                 let whole = match self {
                     Folding::Squares => Folding::Total.over(op, &part, &others)?,
@@ -229,7 +236,7 @@ pub(crate) mod kernels {
                 let removed = if dims.keep { Positions::new() } else { Positions::from_slice(dims) };
                 return crate::ops::shape::kernels::squeeze(&whole, removed);
             }
-            let folded = arrange(&x, dims)?;
+            let folded = arrange(x, dims)?;
             let is_float = x.dtype().is_floating_point();
             match self {
                 Folding::All => fold_in(op, plain::ALL, folded),
@@ -238,16 +245,22 @@ pub(crate) mod kernels {
                 Folding::Largest if !is_float => fold_in(op, plain::MAX, folded),
                 Folding::Smallest if !is_float => fold_in(op, plain::MIN, folded),
                 Folding::Product if !is_float => fold_in(op, plain::PRODUCT, folded),
-                Folding::Product => fold_in(op, plain::FLOAT_PRODUCT, folded)?.into_dtype(x.dtype()),
-                _ => dispatch!(x.dtype(), float T => {
-                    let kernel: &dyn Fold<T> = match self {
-                        Folding::Total => &Sum,
-                        Folding::Largest => &MAX,
-                        Folding::Smallest => &MIN,
-                        _ => &SumSquares,
-                    };
-                    fold(op, kernel, folded)
-                }, else unreachable!("only floats have squares")),
+                Folding::Product => {
+                    fold_in(op, plain::FLOAT_PRODUCT, folded)?.into_dtype(x.dtype().compute())
+                }
+                _ => dispatch!(x.dtype(), float T => fold(op, self.kernel::<T>(), folded), else {
+                    fold_halves(op, self.kernel(), folded)
+                }),
+            }
+        }
+
+        /// The kernel for floats.
+        fn kernel<T: Real>(self) -> &'static dyn Fold<T> {
+            match self {
+                Folding::Total => &Sum,
+                Folding::Largest => &MAX,
+                Folding::Smallest => &MIN,
+                _ => &SumSquares,
             }
         }
     }

@@ -7,6 +7,7 @@
 
 pub(crate) mod plain;
 
+use self::plain::AnyElements;
 use super::math::Real;
 use super::room::{Room, check_is, copy, fill, vec_of, write_each, written};
 use super::row::{apart, lane, steps};
@@ -202,9 +203,7 @@ pub(crate) fn fold_middle<'a, T: Real>(
     if inner == 1 {
         return fold_rows(fold, x, y);
     }
-    // as many rows as a task takes, in whole groups, and no more groups than a group has rows
-    let rows = (TASK / inner).clamp(1, ROWS * ROWS).next_multiple_of(ROWS);
-    let slabs = n.div_ceil(rows);
+    let (rows, slabs) = slabs_of(n, inner);
     if slabs == 1 {
         return fold_columns_of_all(fold, x, [n, inner], y);
     }
@@ -223,6 +222,13 @@ pub(crate) fn fold_middle<'a, T: Real>(
     }
     // SAFETY: `y` is made up of `outer` rows, each of which is written.
     unsafe { written(y) }
+}
+
+/// The rows of a slab, and the number of slabs: as many rows as a task takes, in whole groups, and no more
+/// groups than a group has rows.
+fn slabs_of(n: usize, inner: usize) -> (usize, usize) {
+    let rows = (TASK / inner).clamp(1, ROWS * ROWS).next_multiple_of(ROWS);
+    (rows, n.div_ceil(rows))
 }
 
 /// `[outer, n, inner] -> [outer, inner]` for few rows, in pieces of columns.
@@ -246,6 +252,87 @@ fn fold_columns_of_all<'a, T: Real>(
         }
         // SAFETY: a part is made up of whole groups of `inner` columns, and each column is written.
         unsafe { written(y) }
+    })
+}
+
+/// The columns that are cast at a time: with the rows of a slab, they stay in the L2 cache.
+const CAST_COLUMNS: usize = 256;
+
+/// [`fold_middle`] of halves in `f32`, with the same bits as after a cast of all. They are cast a part at a
+/// time, which stays in the cache.
+pub(crate) fn fold_cast<'a>(
+    fold: &dyn Fold<f32>,
+    x: AnyElements<'_>,
+    [outer, n, inner]: [usize; 3],
+    y: &'a mut Room<f32>,
+) -> &'a mut [f32] {
+    assert_eq!((x.len(), y.len()), (outer * n * inner, outer * inner));
+    if y.is_empty() || n == 0 {
+        return fill(y, fold.empty());
+    }
+    if inner == 1 {
+        return fold_cast_rows(fold, x, n, y);
+    }
+    let (rows, slabs) = slabs_of(n, inner);
+    // The columns of a single slab are for several threads, too.
+    let len = if outer * slabs == 1 { CAST_COLUMNS } else { inner };
+    let mut parts = vec_of(outer * slabs * inner, |parts| {
+        write_each_part(x.len(), parts, len, &|i, part| {
+            let (slab, from) = (i * len / inner, i * len % inner);
+            let first = slab % slabs * rows;
+            let rows = rows.min(n - first);
+            let start = (slab / slabs * n + first) * inner + from;
+            let mut numbers = Vec::with_capacity(rows * part.len().min(CAST_COLUMNS));
+            for (i, part) in part.chunks_mut(CAST_COLUMNS).enumerate() {
+                let columns = part.len();
+                let room = &mut numbers.spare_capacity_mut()[..rows * columns];
+                fold.columns(x.read_rows(start + i * CAST_COLUMNS, inner, columns, room), columns, 0, part);
+            }
+            // SAFETY: the pieces make up the part, and the loop writes each.
+            unsafe { written(part) }
+        })
+    });
+    for (y, parts) in y.chunks_mut(inner).zip(parts.chunks_mut(slabs * inner)) {
+        join_rows(fold, parts, y);
+    }
+    // SAFETY: `y` is made up of `outer` rows, each of which is written.
+    unsafe { written(y) }
+}
+
+/// [`fold_cast`] of rows of `n` halves.
+fn fold_cast_rows<'a>(
+    fold: &dyn Fold<f32>,
+    x: AnyElements<'_>,
+    n: usize,
+    y: &'a mut Room<f32>,
+) -> &'a mut [f32] {
+    let blocks = n.div_ceil(BLOCK);
+    if blocks == 1 {
+        return fold_cast_blocks(fold, x, n, y);
+    }
+    let parts = vec_of(y.len() * blocks, |parts| fold_cast_blocks(fold, x, n, parts));
+    write_each(y, |i| join_parts(fold, parts[i * blocks..][..blocks].to_vec()))
+}
+
+/// The results of the blocks of each row of `n` halves: `[outer, blocks]`. Several short rows are cast at once.
+fn fold_cast_blocks<'a>(
+    fold: &dyn Fold<f32>,
+    x: AnyElements<'_>,
+    n: usize,
+    y: &'a mut Room<f32>,
+) -> &'a mut [f32] {
+    let (blocks, rows) = (n.div_ceil(BLOCK), (BLOCK / n).max(1));
+    let len = TASK / BLOCK * rows;
+    write_each_part(x.len(), y, len, &|i, part| {
+        let mut numbers = [const { MaybeUninit::uninit() }; BLOCK];
+        for (j, part) in part.chunks_mut(rows).enumerate() {
+            let at = i * len + j * rows;
+            let (row, from) = (at / blocks, at % blocks * BLOCK);
+            let len = (n - from).min(BLOCK) * part.len();
+            fold.rows(x.read(row * n + from, &mut numbers[..len]), part);
+        }
+        // SAFETY: the rows make up the part, and the loop writes each.
+        unsafe { written(part) }
     })
 }
 
@@ -563,6 +650,20 @@ mod tests {
             assert_eq!(y, one_by_one(&i, shape, 0, |s, x| s + i64::from(x)), "{shape:?}");
             let y = vec_of(len, |y| fold_plainly(plain::MAX, elements, shape, y));
             assert_eq!(y, one_by_one(&i, shape, i64::MIN, |s, x| s.max(i64::from(x))), "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn folds_of_halves_have_the_bits_of_folds_after_a_cast() {
+        for shape in SHAPES {
+            let halves: Vec<_> =
+                numbers(shape.iter().product()).into_iter().map(half::bf16::from_f32).collect();
+            let x: Vec<f32> = halves.iter().map(|x| x.to_f32()).collect();
+            let len = shape[0] * shape[2];
+            for fold in [&Sum as &dyn Fold<f32>, &SumSquares, &MAX, &MIN] {
+                let y = vec_of(len, |y| fold_cast(fold, AnyElements::of(&halves), shape, y));
+                assert_eq!(y, vec_of(len, |y| fold_middle(fold, &x, shape, y)), "{shape:?}");
+            }
         }
     }
 

@@ -75,12 +75,12 @@ impl<'a> AnyElements<'a> {
         AnyElements { bytes, dtype: T::DTYPE }
     }
 
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.bytes.len() / self.dtype.itemsize()
     }
 
     /// The elements from number `from` on, as numbers: those in place, or written to `to`.
-    fn read<'b, A: Element>(&'b self, from: usize, to: &'b mut Room<A>) -> &'b [A] {
+    pub(super) fn read<'b, A: Element>(&'b self, from: usize, to: &'b mut Room<A>) -> &'b [A] {
         let size = self.dtype.itemsize();
         let bytes = &self.bytes[from * size..][..to.len() * size];
         // SAFETY: there are as many elements of the dtype, and the cast writes all of the room.
@@ -91,6 +91,23 @@ impl<'a> AnyElements<'a> {
             converter(self.dtype, A::DTYPE).run(to.len(), bytes.as_ptr(), 1, to.as_mut_ptr().cast());
             written(to)
         }
+    }
+
+    /// The first `columns` elements of rows of `stride` elements from number `from` on, as `f32`s in `to`.
+    pub(super) fn read_rows<'b>(
+        &self,
+        from: usize,
+        stride: usize,
+        columns: usize,
+        to: &'b mut Room<f32>,
+    ) -> &'b [f32] {
+        assert!(to.len().is_multiple_of(columns) && self.dtype != DType::F32, "others are read in place");
+        let step = if stride == columns { to.len() } else { columns };
+        for (row, to) in to.chunks_mut(step).enumerate() {
+            self.read(from + row * stride, to);
+        }
+        // SAFETY: the rows make up `to`, and the loop writes each.
+        unsafe { written(to) }
     }
 }
 
