@@ -75,7 +75,7 @@ pub use observe::{InLayer, holding, in_layer, starting};
 pub use op::{Joined, Kept, Op, Outputs};
 pub use operators::{AsTensor, Operand};
 #[doc(hidden)]
-pub use parameter::Blocks;
+pub use parameter::{Blocks, PartOf};
 pub use parameter::{Computed, Parameter};
 pub use scan::{ScanOptions, Tensors, fold, fold_with, scan, scan_with};
 #[doc(hidden)]

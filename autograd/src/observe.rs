@@ -4,6 +4,7 @@
 use crate::line::{called, called_at, line_of};
 use crate::tape::{ById, is_observed, observed};
 use namegrad_core::NamedTensor;
+use namegrad_core::tensor::looked_behind;
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::rc::Rc;
@@ -25,7 +26,8 @@ pub struct Observed<'a> {
 
 impl Observed<'_> {
     /// The multiplications whose results the op adds up: those of products, convolutions, attention and
-    /// recurrent layers. Other ops have none.
+    /// recurrent layers. Other ops have none, and so has an op on tensors that stand for others: the op on
+    /// those is seen too.
     ///
     /// ```
     /// use namegrad::autograd::observe;
@@ -36,6 +38,9 @@ impl Observed<'_> {
     /// ```
     pub fn multiply_adds(&self) -> usize {
         let (inputs, Some(output)) = (self.inputs, self.outputs.first()) else { return 0 };
+        if inputs.iter().chain(self.outputs).any(|x| x.behind().is_some()) {
+            return 0;
+        }
         let last = |x: &NamedTensor| x.sizes().last().copied().unwrap_or(1);
         match (self.op, inputs) {
             ("mm" | "bmm" | "matmul" | "mv" | "dot" | "linear", [a, ..]) => output.numel() * last(a),
@@ -371,6 +376,16 @@ fn start() {
 /// Shows an op to the observer.
 #[cold]
 pub(crate) fn tell(
+    op: &'static str,
+    at: &'static Location<'static>,
+    inputs: &[&NamedTensor],
+    outputs: &[&NamedTensor],
+) {
+    // What is observed is not read by the program.
+    looked_behind(|| tell_op(op, at, inputs, outputs)).0
+}
+
+fn tell_op(
     op: &'static str,
     at: &'static Location<'static>,
     inputs: &[&NamedTensor],

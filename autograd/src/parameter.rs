@@ -48,6 +48,7 @@ struct ParameterCell {
     updating: Mutex<Option<ThreadId>>,
     updated: Condvar,
     blocks: OnceLock<Blocks>,
+    part: OnceLock<Arc<dyn PartOf>>,
 }
 
 /// Consecutive blocks along a dim of a parameter, each of which consists of as many equal parts as another dim
@@ -62,6 +63,34 @@ pub struct Blocks {
     pub sizes: Vec<usize>,
     /// The other dim.
     pub of: (Name, usize),
+}
+
+/// What a parameter is a part of, if other processes have the other parts.
+#[doc(hidden)]
+pub trait PartOf: Send + Sync {
+    /// The whole of a tensor that is in parts as the parameter is.
+    ///
+    /// # Errors
+    /// Those of the messages between processes.
+    fn whole(&self, part: &NamedTensor) -> Result<NamedTensor>;
+
+    /// A tensor with the dims of the whole, without its numbers.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    fn dims(&self, part: &NamedTensor) -> Result<NamedTensor>;
+
+    /// The part of this process, in memory of its own.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    fn mine(&self, whole: &NamedTensor) -> Result<NamedTensor>;
+
+    /// The sum of the numbers that the processes with the other parts give.
+    ///
+    /// # Errors
+    /// Those of the messages between processes.
+    fn sum(&self, number: f64) -> Result<f64>;
 }
 
 /// The exclusive right to update a parameter, until it is dropped.
@@ -183,6 +212,7 @@ impl Parameter {
             updating: Mutex::new(None),
             updated: Condvar::new(),
             blocks: OnceLock::new(),
+            part: OnceLock::new(),
         })))
     }
 
@@ -197,6 +227,9 @@ impl Parameter {
         let copy = Parameter::of(tensor);
         if let Some(blocks) = self.blocks() {
             copy.set_blocks(blocks.clone());
+        }
+        if let Some(part) = self.0.part.get() {
+            copy.set_part(part.clone());
         }
         if let Some(computed) = self.0.computed() {
             copy.set_computed(Some(computed.copied()));
@@ -461,6 +494,18 @@ impl Parameter {
     #[doc(hidden)]
     pub fn set_blocks(&self, blocks: Blocks) {
         let _ = self.0.blocks.set(blocks);
+    }
+
+    /// What the parameter is a part of.
+    #[doc(hidden)]
+    pub fn part(&self) -> Option<&dyn PartOf> {
+        self.0.part.get().map(|part| &**part)
+    }
+
+    /// Says what the parameter is a part of, once. Gives false if that was said before.
+    #[doc(hidden)]
+    pub fn set_part(&self, part: Arc<dyn PartOf>) -> bool {
+        self.0.part.set(part).is_ok()
     }
 
     /// The device of the value.

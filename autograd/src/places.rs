@@ -30,7 +30,7 @@ pub fn substituted<R>(values: Vec<(usize, Tensor)>, f: impl FnOnce() -> R) -> R 
 }
 
 /// Runs `f`, after which all places that are written by [`set_substitute`] have their values from before.
-pub(crate) fn rehearsed<R>(f: impl FnOnce() -> R) -> R {
+pub fn rehearsed<R>(f: impl FnOnce() -> R) -> R {
     struct Restore(HashMap<usize, Tensor>, bool);
     impl Drop for Restore {
         fn drop(&mut self) {

@@ -264,7 +264,7 @@ impl Tensor {
     /// [`ErrorKind::Value`] if an element is NaN or infinite; the error counts them.
     #[track_caller]
     pub fn check_finite(&self) -> Result<Tensor> {
-        self.value().check_finite("check_finite")?;
+        self.numbers()?.check_finite("check_finite")?;
         Ok(self.clone())
     }
 
@@ -470,8 +470,12 @@ impl fmt::Display for Tensor {
 impl PartialEq for Tensor {
     /// Whether dtype, sizes, names and all elements are equal. NaN is not equal to anything, and the tape
     /// does not matter. For an elementwise comparison, see [`eq`](Tensor::eq).
+    ///
+    /// # Panics
+    /// On the meta device, where there are no elements.
+    #[track_caller]
     fn eq(&self, other: &Tensor) -> bool {
-        self.parts.value == other.parts.value
+        PartialEq::eq(&self.parts.value, &other.parts.value)
     }
 }
 

@@ -154,7 +154,14 @@ impl Differences<'_> {
 impl PartialEq for NamedTensor {
     /// Whether dtype, sizes, names and all elements are equal. NaN is not equal to anything. For an
     /// elementwise comparison, see [`eq`](NamedTensor::eq).
+    ///
+    /// # Panics
+    /// On the meta device, where there are no elements.
+    #[track_caller]
     fn eq(&self, other: &NamedTensor) -> bool {
+        if let Err(error) = self.check_elements("==").and(other.check_elements("==")) {
+            panic!("{error}");
+        }
         all_near(self, other, &|a: Scalar, b: Scalar| a == b)
     }
 }

@@ -1,7 +1,7 @@
 //! [`Backend`], what a group needs from a message-passing library, and [`Single`], a group of one process.
 
-use namegrad::Result;
-use namegrad::core::NamedTensor;
+use namegrad::core::{Device, NamedTensor};
+use namegrad::{Error, ErrorKind, Result};
 
 /// How the elements of all ranks become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,27 @@ pub trait Backend: Send + Sync {
 
     /// Says that the ranks have lost each other, so that the end of this process must not wait for them.
     fn abandon(&self);
+
+    /// Whether another process, also of another group, no longer waits for the rest.
+    fn is_given_up(&self) -> bool {
+        false
+    }
+
+    /// Tells the processes that share a group with this one that it makes no more calls.
+    fn say_end(&self) {}
+
+    /// Whether a process of this group makes no more calls.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
+    /// Tells all other processes where this one has waited in vain, and gives what those tell that wait too, by
+    /// their number among all processes. It takes a few seconds at most.
+    fn last_words(&self, own: &str) -> Vec<Option<String>> {
+        let mut words = vec![None; self.size()];
+        words[self.rank()] = Some(own.to_string());
+        words
+    }
 }
 
 /// A transfer that was started. Dropping it waits for its end.
@@ -112,6 +133,44 @@ impl Backend for Single {
 
     fn split(&self, _: usize) -> Result<Box<dyn Backend>> {
         Ok(Box::new(Single))
+    }
+
+    fn abort(&self) -> ! {
+        std::process::exit(1)
+    }
+
+    fn abandon(&self) {}
+}
+
+/// Rank 0 of a group of this many, whose other ranks do not exist: transfers of tensors without elements give
+/// such tensors.
+pub(crate) struct Pretended(pub(crate) usize);
+
+impl Backend for Pretended {
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn size(&self) -> usize {
+        self.0
+    }
+
+    fn start(&self, transfer: Transfer, sent: NamedTensor, received: NamedTensor) -> Result<Box<dyn Work>> {
+        match (received.device(), transfer) {
+            (Device::Meta, _) | (_, Transfer::Send(_)) => Ok(Box::new(Done(received))),
+            (_, Transfer::Broadcast(0)) => Ok(Box::new(Done(sent))),
+            _ => {
+                let message = "the other ranks of a pretended group have no elements";
+                Err(Error::new(ErrorKind::Unsupported, "Group", message)
+                    .with_repair("namegrad_dist::plan(|| ..), or on_device(Device::Meta, || ..)"))
+            }
+        }
+    }
+
+    fn split(&self, _: usize) -> Result<Box<dyn Backend>> {
+        let message = "the other ranks of a pretended group give no colors";
+        Err(Error::new(ErrorKind::Unsupported, "split", message)
+            .with_repair("Mesh::on(&group, [(\"data\", 4), (\"model\", 2)])?, whose axes are groups"))
     }
 
     fn abort(&self) -> ! {

@@ -12,16 +12,24 @@ impl Group {
     /// has the first line that differs, and which ranks gave what.
     #[track_caller]
     pub(crate) fn check(&self, description: &str) -> Result<()> {
-        if self.size() == 1 {
+        self.check_at(description, Location::caller())
+    }
+
+    /// [`check`](Self::check) of a call at another line.
+    #[track_caller]
+    pub(crate) fn check_at(&self, description: &str, at: &'static Location<'static>) -> Result<()> {
+        if self.size() == 1 || self.is_pretended() {
             return Ok(());
         }
+        self.check_together()?;
         let hash = hash(description.as_bytes());
         let mine = NamedTensor::from_slice(&[hash, !hash], [2])?;
-        let most = self.transfer(Transfer::AllReduce(Reduction::Max), mine, room(DType::I64, [2])?)?;
+        let call = (description.lines().next().unwrap_or(""), at);
+        let most = self.transfer(Transfer::AllReduce(Reduction::Max), mine, room(DType::I64, [2])?, call)?;
         match most.as_slice::<i64>()? {
             // `!` reverses the order of numbers, so these are the greatest and the least hash.
             [most, least] if *most == !*least => Ok(()),
-            _ => Err(self.differing(description, Location::caller())?),
+            _ => Err(self.differing(description, at)?),
         }
     }
 
@@ -31,11 +39,16 @@ impl Group {
         self.lose();
         let mut mine = format!("{at}\n{description}").into_bytes();
         let length = NamedTensor::from_slice(&[mine.len() as i64], [1])?;
-        let longest = self.transfer(Transfer::AllReduce(Reduction::Max), length, room(DType::I64, [1])?)?;
+        let longest = self.transfer(
+            Transfer::AllReduce(Reduction::Max),
+            length,
+            room(DType::I64, [1])?,
+            (description, at),
+        )?;
         mine.resize(longest.as_slice::<i64>()?[0] as usize, b' ');
         let mine = NamedTensor::from_slice(&mine, [mine.len()])?;
         let received = room(DType::U8, [mine.numel() * self.size()])?;
-        let all = self.transfer(Transfer::AllGather, mine, received)?;
+        let all = self.transfer(Transfer::AllGather, mine, received, (description, at))?;
         let texts: Vec<String> = all
             .as_slice::<u8>()?
             .chunks(all.numel() / self.size())
@@ -70,6 +83,32 @@ fn difference(texts: &[String]) -> String {
     }
     let sides: Vec<String> = sides.iter().map(|(side, ranks)| format!("{}: {side}", listed(ranks))).collect();
     format!("the ranks differ: {}", sides.join("; "))
+}
+
+/// Where ranks wait for the others, as they say.
+pub(crate) fn waiting(words: &[Option<String>]) -> String {
+    let mut sides: Vec<(&str, Vec<usize>)> = Vec::new();
+    let mut silent = Vec::new();
+    for (rank, text) in words.iter().enumerate() {
+        let Some(text) = text else {
+            silent.push(rank);
+            continue;
+        };
+        match sides.iter_mut().find(|(other, _)| other == text) {
+            Some((_, ranks)) => ranks.push(rank),
+            None => sides.push((text, vec![rank])),
+        }
+    }
+    let (wait, are) =
+        (|ranks: &[usize]| if ranks.len() == 1 { "waits" } else { "wait" }, "computing, or have ended");
+    let mut all: Vec<String> =
+        sides.iter().map(|(text, ranks)| format!("{} {} in {text}", listed(ranks), wait(ranks))).collect();
+    match silent.len() {
+        0 => {}
+        1 => all.push(format!("{} is computing, or has ended", listed(&silent))),
+        _ => all.push(format!("{} are {are}", listed(&silent))),
+    }
+    all.join("; ")
 }
 
 /// "rank 3" or "ranks 0, 1, 3 to 7".

@@ -149,6 +149,24 @@ impl Group {
         Ok(Op::new(op, value).input(x, move |g, _| group.gradient(op, collective, g)).output())
     }
 
+    /// The sum or another reduction of plain values.
+    #[track_caller]
+    pub(crate) fn reduced(&self, x: &NamedTensor, reduction: Reduction) -> Result<NamedTensor> {
+        self.start_of("all_reduce", AllReduce(reduction), x)?.value()
+    }
+
+    /// The part of this rank of such a sum.
+    #[track_caller]
+    pub(crate) fn scattered(&self, x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
+        self.start_of("reduce_scatter", ReduceScatter(dim, Reduction::Sum), x)?.value()
+    }
+
+    /// Plain values, joined along a dim.
+    #[track_caller]
+    pub(crate) fn gathered(&self, x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
+        self.start_of("all_gather", AllGather(dim), x)?.value()
+    }
+
     /// The gradient of the input of an exchange.
     fn gradient(&self, op: &'static str, collective: Collective, g: &Tensor) -> Result<Tensor> {
         match collective {
@@ -234,12 +252,16 @@ impl Group {
     #[track_caller]
     fn start_of(&self, op: &'static str, collective: Collective, x: &NamedTensor) -> Result<Pending> {
         if self.is_checked() {
-            self.check(&format!("{op}({collective}) of {} {}", x.shape(), x.dtype()))?;
+            let meta = if x.device() == Device::Meta { " without elements" } else { "" };
+            self.check(&format!("{op}({collective}) of {} {}{meta}", x.shape(), x.dtype()))?;
         }
-        x.check_elements(op)?;
+        if !self.is_pretended() {
+            x.check_elements(op)?;
+        }
         collective.check_dtype(op, x)?;
         let (transfer, sent, sizes) = self.planned(op, collective, x)?;
-        let received = room(sent.dtype(), sizes)?;
+        let make = || room(sent.dtype(), sizes);
+        let received = if sent.device() == Device::Meta { on_device(Device::Meta, make) } else { make() }?;
         let work = vec![self.start(transfer, sent, received)?];
         let (ranks, dtype, names) = (self.size(), x.dtype(), x.names().clone());
         let finish = move |received: NamedTensor| {
@@ -258,7 +280,7 @@ impl Group {
             }
             Ok(y.to(dtype)?.contiguous()?.with_names(names))
         };
-        Ok(Pending { work, finish: Box::new(finish), group: self.clone(), at: Location::caller() })
+        Ok(Pending { work, finish: Box::new(finish), group: self.clone(), op, at: Location::caller() })
     }
 
     /// How an exchange is one of dense parts: the transfer, what is sent, and the sizes of what is received.
@@ -270,6 +292,9 @@ impl Group {
         x: &NamedTensor,
     ) -> Result<(Transfer, NamedTensor, Vec<usize>)> {
         let ranks = self.size();
+        let has_dims = x.ndim() > 0 || matches!(collective, AllReduce(_) | Broadcast(_));
+        Error::ensure(has_dims, ErrorKind::Shape, op, || "a tensor without dims has none to divide or join")
+            .map_err(|error| error.with_operands([x.shape()]).with_repair("x.unsqueeze(0)?"))?;
         let x = match (collective.reduction(), x.dtype()) {
             (Some(_), DType::F16 | DType::BF16) => x.to(DType::F32)?,
             (Some(_), DType::Bool) => x.to(DType::U8)?,

@@ -1,25 +1,47 @@
 //! [`Group`], the ranks that exchange tensors, its settings, and how the ranks end together.
 
-use crate::backend::{Backend, Single, Transfer, Work};
+use crate::backend::{Backend, Pretended, Single, Transfer, Work};
+use crate::check;
 use crate::mpi::Mpi;
 use crate::pending::finished;
 use crate::run::left;
+use crate::traffic;
 use namegrad::core::random::{GeneratorState, random_state, set_random_state};
 use namegrad::core::{Argument, Dim, IntoShape, NamedTensor};
 use namegrad::data::Sampler;
 use namegrad::data::sampler::Distributed;
 use namegrad::prelude::*;
+use std::cell::Cell;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// How long a rank waits for the others, unless [`Group::timeout`] says otherwise: half an hour, as in PyTorch.
+/// How long a rank waits for the others, unless [`Group::timeout`] or [`TIMEOUT`] says otherwise: half an hour,
+/// as in PyTorch.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
+
+/// The call after all others.
+pub(crate) const END: &str = "the end of the program";
+
+/// The environment variable with the seconds that a rank waits for the others.
+const TIMEOUT: &str = "NAMEGRAD_DIST_TIMEOUT";
+
+#[track_caller]
+fn patience_of_environment() -> Result<Duration> {
+    let Some(text) = std::env::var_os(TIMEOUT) else { return Ok(PATIENCE) };
+    let seconds = text.to_str().and_then(|text| text.trim().parse::<f64>().ok()).filter(|own| *own > 0.0);
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
+        let message = format!("{TIMEOUT} is the seconds that a rank waits for the others, not {text:?}");
+        Error::new(ErrorKind::Value, "Group::world", message).with_repair(format!("{TIMEOUT}=600"))
+    })
+}
 
 /// Processes that exchange tensors. Each has a number, its rank. Clones are the same group.
 ///
-/// All ranks of a group call the same functions in the same order. Before data moves, the ranks compare what
+/// All ranks of a group call the same functions in the same order, so one thread of a rank uses it. Before
+/// data moves, the ranks compare what
 /// they call, with names, sizes and dtype; if that differs, all ranks get one error that says which rank calls
 /// what:
 ///
@@ -55,6 +77,10 @@ struct Shared {
     bytes_sent: Arc<AtomicU64>,
     /// Whether the last clone waits until all ranks have ended.
     is_world: bool,
+    /// Whether the other ranks do not exist.
+    is_pretended: bool,
+    /// The axis of a mesh that it is.
+    axis: Option<String>,
     fate: Arc<Fate>,
 }
 
@@ -63,8 +89,10 @@ struct Shared {
 struct Fate {
     /// Whether the ranks have ended, or lost each other.
     is_over: AtomicBool,
-    /// Whether the calls of the ranks differed, which all ranks know.
-    is_lost: AtomicBool,
+    /// Whether the others know that this rank makes no more calls.
+    has_said_end: AtomicBool,
+    /// One more than the rank that reports an error which others have too, or 0.
+    speaker: AtomicUsize,
 }
 
 impl Group {
@@ -80,12 +108,13 @@ impl Group {
     pub fn world() -> Result<Group> {
         static WORLD: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
         let mut world = WORLD.lock().unwrap_or_else(PoisonError::into_inner);
+        let patience = patience_of_environment()?;
         if let Some(shared) = world.upgrade() {
-            return Ok(Group::with(shared));
+            return Ok(Group::with(shared).timeout(patience));
         }
         let shared = Arc::new(Shared::new(Box::new(Mpi::world()?), true));
         *world = Arc::downgrade(&shared);
-        Ok(Group::with(shared))
+        Ok(Group::with(shared).timeout(patience))
     }
 
     /// A group of this process alone, which needs no MPI.
@@ -96,6 +125,40 @@ impl Group {
     /// The group of a backend of your own.
     pub fn of(backend: impl Backend + 'static) -> Group {
         Group::with(Arc::new(Shared::new(Box::new(backend), false)))
+    }
+
+    /// A group of this many ranks of which this process is rank 0 and the others do not exist, to
+    /// [`plan`](crate::plan()) for them. Exchanges of tensors without elements are counted and give such
+    /// tensors.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad_dist::Group;
+    /// let group = Group::pretend(1024)?;
+    /// let x = on_device(Device::Meta, || Tensor::zeros([("N", 10), ("C", 1000)]))?;
+    /// assert_eq!(group.all_gather(&x, "N")?.sizes(), [10_240, 1000]);
+    /// assert_eq!(group.bytes_sent(), 40_000 * 1023);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] without ranks.
+    #[track_caller]
+    pub fn pretend(ranks: usize) -> Result<Group> {
+        Error::ensure(ranks > 0, ErrorKind::Value, "Group::pretend", || "a group has at least one rank")?;
+        let mut shared = Shared::new(Box::new(Pretended(ranks)), false);
+        shared.is_pretended = true;
+        Ok(Group::with(Arc::new(shared)))
+    }
+
+    /// Whether the other ranks do not exist.
+    pub(crate) fn is_pretended(&self) -> bool {
+        self.shared.is_pretended
+    }
+
+    /// What the group is called in tables and messages.
+    pub(crate) fn name(&self) -> String {
+        self.shared.axis.clone().unwrap_or_else(|| format!("{} ranks", self.size()))
     }
 
     fn with(shared: Arc<Shared>) -> Group {
@@ -133,8 +196,9 @@ impl Group {
         Group { shared: self.shared.clone(), is_checked: checked, patience: self.patience }
     }
 
-    /// The same group, which waits this long for other ranks before a call is an error; half an hour by
-    /// default.
+    /// The same group, which waits this long for other ranks before a call is an error on all ranks that wait,
+    /// which says where each of them is. By default it is half an hour, or as many seconds as the environment
+    /// variable `NAMEGRAD_DIST_TIMEOUT` says. The axes of a mesh wait as long as the group it is made of.
     pub fn timeout(&self, patience: Duration) -> Group {
         Group { shared: self.shared.clone(), is_checked: self.is_checked, patience }
     }
@@ -164,16 +228,38 @@ impl Group {
         if self.is_checked {
             self.check("split")?;
         }
-        let backend = self.shared.backend.split(color)?;
-        let mut shared = Shared::new(backend, false);
-        shared.fate = self.shared.fate.clone();
+        self.part_of_color(color, None)
+    }
+
+    fn part_of_color(&self, color: usize, axis: Option<String>) -> Result<Group> {
+        let mut shared = Shared::new(self.shared.backend.split(color)?, false);
+        (shared.fate, shared.axis) = (self.shared.fate.clone(), axis);
         Ok(Group { shared: Arc::new(shared), is_checked: self.is_checked, patience: self.patience })
+    }
+
+    /// The ranks that give the same color, of which there are `size`, as the axis of a mesh.
+    #[track_caller]
+    pub(crate) fn axis(&self, color: usize, size: usize, name: &str) -> Result<Group> {
+        if !self.is_pretended() {
+            if self.is_checked {
+                self.check("split")?;
+            }
+            return self.part_of_color(color, Some(name.into()));
+        }
+        let mut shared = Shared::new(Box::new(Pretended(size)), false);
+        (shared.is_pretended, shared.axis) = (true, Some(name.into()));
+        Ok(Group::with(Arc::new(shared)))
     }
 
     /// The same ranks with messages of their own, which are not compared. Bytes are counted here.
     #[track_caller]
     pub(crate) fn lane(&self) -> Result<Group> {
-        let mut shared = Shared::new(self.shared.backend.split(0)?, false);
+        let backend = match self.is_pretended() {
+            true => Box::new(Pretended(self.size())),
+            false => self.shared.backend.split(0)?,
+        };
+        let mut shared = Shared::new(backend, false);
+        (shared.is_pretended, shared.axis) = (self.is_pretended(), self.shared.axis.clone());
         shared.bytes_sent = self.shared.bytes_sent.clone();
         shared.fate = self.shared.fate.clone();
         Ok(Group { shared: Arc::new(shared), is_checked: false, patience: self.patience })
@@ -205,13 +291,16 @@ impl Group {
     /// ```
     ///
     /// # Errors
-    /// The error of `f`, on all ranks.
+    /// The error of `f`, on all ranks; [`ErrorKind::Value`] for an exchange in `f`.
     #[track_caller]
     pub fn on_first<R>(&self, f: impl FnOnce() -> Result<R>) -> Result<Option<R>> {
         if self.is_checked {
             self.check("on_first")?;
         }
-        let result = self.is_first().then(f);
+        let result = self.is_first().then(|| {
+            let _alone = Alone(ALONE.replace(self.size() > 1));
+            f()
+        });
         let failed = match &result {
             Some(Err(error)) => error.to_string(),
             _ => String::new(),
@@ -228,12 +317,13 @@ impl Group {
     /// The text that a rank gives, on all ranks.
     #[track_caller]
     pub(crate) fn text_of(&self, root: usize, text: &str) -> Result<String> {
-        if self.size() == 1 {
+        if self.size() == 1 || self.is_pretended() {
             return Ok(text.to_string());
         }
+        let at = Location::caller();
         let broadcast = |sent: NamedTensor| {
             let received = room(sent.dtype(), sent.sizes())?;
-            self.transfer(Transfer::Broadcast(root), sent, received)
+            self.transfer(Transfer::Broadcast(root), sent, received, ("on_first", at))
         };
         let length =
             broadcast(NamedTensor::from_slice(&[text.len() as i64], [1])?)?.as_slice::<i64>()?[0] as usize;
@@ -345,6 +435,18 @@ impl Group {
         self.shared.bytes_sent.load(Ordering::Relaxed)
     }
 
+    /// An error for a call that the other ranks do not make.
+    #[track_caller]
+    pub(crate) fn check_together(&self) -> Result<()> {
+        Error::ensure(
+            !ALONE.get() || self.size() == 1,
+            ErrorKind::Value,
+            "Group::on_first",
+            || "rank 0 alone runs the function, so no other rank takes part in its exchanges",
+        )
+        .map_err(|error| error.with_repair("the exchange before on_first, and its result in the function"))
+    }
+
     /// Starts a transfer, whose bytes are counted.
     #[track_caller]
     pub(crate) fn start(
@@ -353,6 +455,7 @@ impl Group {
         sent: NamedTensor,
         received: NamedTensor,
     ) -> Result<Box<dyn Work>> {
+        self.check_together()?;
         let (bytes, ranks) = (sent.nbytes() as u64, self.size() as u64);
         let bytes = match transfer {
             Transfer::AllReduce(_) => 2 * bytes * (ranks - 1) / ranks,
@@ -363,6 +466,9 @@ impl Group {
             Transfer::Broadcast(_) | Transfer::Receive(_) => 0,
         };
         self.shared.bytes_sent.fetch_add(bytes, Ordering::Relaxed);
+        if ranks > 1 {
+            traffic::note(transfer, self, sent.nbytes() as u64, bytes);
+        }
         self.shared.backend.start(transfer, sent, received)
     }
 
@@ -373,8 +479,9 @@ impl Group {
         transfer: Transfer,
         sent: NamedTensor,
         received: NamedTensor,
+        (call, at): (&str, &'static Location<'static>),
     ) -> Result<NamedTensor> {
-        finished(self.shared.backend.start(transfer, sent, received)?, self)
+        finished(self.shared.backend.start(transfer, sent, received)?, self, &|| (call.into(), at))
     }
 
     /// Ends the processes of all ranks.
@@ -384,7 +491,7 @@ impl Group {
 
     /// Remembers that the calls of the ranks differed, which all ranks know.
     pub(crate) fn lose(&self) {
-        self.shared.fate.is_lost.store(true, Ordering::Relaxed);
+        self.shared.fate.speaker.store(1, Ordering::Relaxed);
         self.leave();
     }
 
@@ -394,20 +501,56 @@ impl Group {
         self.shared.backend.abandon();
     }
 
-    /// Whether the calls of the ranks differed.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.shared.fate.is_lost.load(Ordering::Relaxed)
+    /// The rank that reports an error which others have too.
+    pub(crate) fn speaker(&self) -> Option<usize> {
+        self.shared.fate.speaker.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Whether another rank no longer waits.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.shared.backend.is_given_up()
+    }
+
+    /// Whether another rank of the group makes no more calls.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.shared.backend.has_ended()
+    }
+
+    /// Says that this rank makes no more calls, the first time that it is due.
+    pub(crate) fn say_end_once(&self, is_due: bool) {
+        if is_due && !self.shared.fate.has_said_end.swap(true, Ordering::Relaxed) {
+            self.shared.backend.say_end();
+        }
+    }
+
+    /// The error of a call in which this rank has waited in vain: where it and all others that wait are.
+    #[cold]
+    pub(crate) fn gave_up(&self, call: &str, at: &'static Location<'static>, waited: Duration) -> Error {
+        let over = match &self.shared.axis {
+            Some(axis) => format!("over '{axis}', "),
+            None => format!("over {} ranks, ", self.size()),
+        };
+        let over = if call == END { String::new() } else { over };
+        let own = format!("{call} {over}at {at}");
+        let words = self.shared.backend.last_words(&own);
+        let speaker = words.iter().position(Option::is_some).unwrap_or(0);
+        self.shared.fate.speaker.store(speaker + 1, Ordering::Relaxed);
+        self.leave();
+        let message =
+            format!("waited {:.0} s for the other ranks: {}", waited.as_secs_f64(), check::waiting(&words));
+        Error::new(ErrorKind::Io, "Group", message).at(at).with_repair(format!(
+            "{TIMEOUT}=3600, if a rank has more to do; otherwise the same calls on all ranks"
+        ))
     }
 
     /// Waits until all ranks have come to the end of the program.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] on all ranks if one calls another function.
-    #[track_caller]
-    pub(crate) fn end(&self) -> Result<()> {
+    pub(crate) fn end(&self, at: &'static Location<'static>) -> Result<()> {
         match self.shared.fate.is_over.swap(true, Ordering::Relaxed) {
             true => Ok(()),
-            false => self.check("the end of the program"),
+            false => self.check_at(END, at),
         }
     }
 }
@@ -427,6 +570,20 @@ impl Drop for Group {
     }
 }
 
+thread_local! {
+    /// Whether this is rank 0 in [`Group::on_first`].
+    static ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The former value of [`ALONE`], which comes back when this is dropped.
+struct Alone(bool);
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        ALONE.set(self.0);
+    }
+}
+
 /// A tensor to receive elements in.
 #[track_caller]
 pub(crate) fn room(dtype: DType, sizes: impl IntoShape) -> Result<NamedTensor> {
@@ -435,6 +592,7 @@ pub(crate) fn room(dtype: DType, sizes: impl IntoShape) -> Result<NamedTensor> {
 
 impl Shared {
     fn new(backend: Box<dyn Backend>, is_world: bool) -> Shared {
-        Shared { backend, bytes_sent: Arc::default(), is_world, fate: Arc::default() }
+        let (is_pretended, axis) = (false, None);
+        Shared { backend, bytes_sent: Arc::default(), is_world, is_pretended, axis, fate: Arc::default() }
     }
 }

@@ -21,6 +21,7 @@
 //! * [`DataParallel`]: a model of which every rank has a copy.
 //! * [`Mesh`]: a model whose dims are split over the ranks by name.
 //! * [`Pending`]: an exchange that goes on while the program computes.
+//! * [`plan()`]: what each of up to thousands of ranks would compute, hold and send in a step.
 //! * [`Backend`]: what a group needs from a message-passing library.
 //!
 //! `docs/scale.md` goes from the first run to a cluster.
@@ -33,12 +34,15 @@ mod group;
 mod mesh;
 mod mpi;
 mod pending;
+mod plan;
 mod point;
 mod run;
+mod traffic;
 
 pub use backend::{Backend, Reduction, Single, Transfer, Work};
 pub use data_parallel::DataParallel;
 pub use group::Group;
 pub use mesh::Mesh;
 pub use pending::Pending;
+pub use plan::{Exchange, Machine, RankPlan, Times, plan};
 pub use run::run;

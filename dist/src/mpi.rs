@@ -13,23 +13,34 @@ use namegrad::{Error, ErrorKind, Result};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The processes of a communicator.
 pub(crate) struct Mpi {
     communicator: SimpleCommunicator,
     rank: usize,
     size: usize,
+    /// The numbers of its processes among all.
+    members: Vec<Rank>,
     session: Arc<Session>,
 }
 
 /// MPI, which ends when the last group and the last transfer are dropped.
 struct Session {
+    /// All processes, for words of those that have waited in vain.
+    words: SimpleCommunicator,
+    /// The processes that share a smaller group with this one, and those that make no more calls.
+    peers: Mutex<(Vec<Rank>, Vec<Rank>)>,
     _universe: Universe,
     /// Whether the ranks have lost each other, so that no transfer may be waited for.
     is_abandoned: AtomicBool,
 }
 
 // SAFETY: a communicator can be used by any thread, one at a time, which `one_call` ensures.
+unsafe impl Send for Session {}
+// SAFETY: the same.
+unsafe impl Sync for Session {}
+// SAFETY: the same.
 unsafe impl Send for Mpi {}
 // SAFETY: the same.
 unsafe impl Sync for Mpi {}
@@ -54,8 +65,12 @@ impl Mpi {
             let message = "this MPI library does not allow calls from several threads";
             return Err(Error::new(ErrorKind::Unsupported, OP, message));
         }
-        let world = universe.world();
-        Mpi::of(world, Arc::new(Session { _universe: universe, is_abandoned: AtomicBool::new(false) }))
+        let (world, is_abandoned) = (universe.world(), AtomicBool::new(false));
+        let words = world.duplicate();
+        Mpi::of(
+            world,
+            Arc::new(Session { words, peers: Mutex::default(), _universe: universe, is_abandoned }),
+        )
     }
 
     /// The processes of a communicator, whose calls then return errors. MPI's default is to end the process.
@@ -65,7 +80,25 @@ impl Mpi {
         let code = unsafe { ffi::MPI_Comm_set_errhandler(communicator.as_raw(), ffi::RSMPI_ERRORS_RETURN) };
         checked("MPI_Comm_set_errhandler", code)?;
         let (rank, size) = (communicator.rank() as usize, communicator.size() as usize);
-        Ok(Mpi { communicator, rank, size, session })
+        let own: Vec<Rank> = (0..size as Rank).collect();
+        let mut members = own.clone();
+        // SAFETY: the groups are those of valid communicators, and the lists are as long as the count says.
+        unsafe {
+            let mut groups = [ffi::RSMPI_GROUP_NULL; 2];
+            let [of_own, of_all] = &mut groups;
+            ffi::MPI_Comm_group(communicator.as_raw(), &raw mut *of_own);
+            ffi::MPI_Comm_group(session.words.as_raw(), &raw mut *of_all);
+            let (count, from, to) = (size as c_int, own.as_ptr().cast_mut(), members.as_mut_ptr());
+            ffi::MPI_Group_translate_ranks(*of_own, count, from, *of_all, to);
+            groups.iter_mut().for_each(|group| {
+                ffi::MPI_Group_free(group);
+            });
+        }
+        if size < session.words.size() as usize {
+            let others = members.iter().filter(|member| **member != session.words.rank());
+            session.peers().0.extend(others);
+        }
+        Ok(Mpi { communicator, rank, size, members, session })
     }
 }
 
@@ -163,10 +196,107 @@ impl Backend for Mpi {
         self.session.is_abandoned.store(true, Ordering::Relaxed);
         std::mem::forget(self.session.clone()); // without MPI_Finalize, which waits for all ranks
     }
+
+    fn is_given_up(&self) -> bool {
+        self.session.speaker(TAG).is_some()
+    }
+
+    fn say_end(&self) {
+        let mut peers = std::mem::take(&mut self.session.peers().0);
+        peers.sort_unstable();
+        peers.dedup();
+        peers.into_iter().for_each(|peer| self.session.say(&[], END, peer));
+    }
+
+    fn has_ended(&self) -> bool {
+        while let Some(from) = self.session.speaker(END) {
+            if self.session.heard(&mut [], END, from).is_err() {
+                break;
+            }
+            self.session.peers().1.push(from);
+        }
+        self.session.peers().1.iter().any(|ended| self.members.contains(ended))
+    }
+
+    fn last_words(&self, own: &str) -> Vec<Option<String>> {
+        let words = &self.session.words;
+        let (rank, count) = (words.rank() as usize, words.size() as usize);
+        let mut all = vec![None; count];
+        all[rank] = Some(own.to_string());
+        let mut text = own.as_bytes().to_vec();
+        text.resize(WORDS, b' ');
+        let text = text.leak(); // the messages may never arrive
+        (0..count).filter(|to| *to != rank).for_each(|to| self.session.say(text, TAG, to as Rank));
+        let started = Instant::now();
+        while started.elapsed() < GRACE && all.contains(&None) {
+            let Some(from) = self.session.speaker(TAG) else {
+                std::thread::sleep(Duration::from_millis(5));
+                continue;
+            };
+            let mut text = vec![0_u8; WORDS];
+            if self.session.heard(&mut text, TAG, from).is_err() {
+                break;
+            }
+            all[from as usize] = Some(String::from_utf8_lossy(&text).trim_end().to_string());
+        }
+        all
+    }
+}
+
+/// The bytes of the words of a process that has waited in vain.
+const WORDS: usize = 512;
+
+/// How long it waits for the words of the others.
+const GRACE: Duration = Duration::from_secs(2);
+
+impl Session {
+    fn peers(&self) -> MutexGuard<'_, (Vec<Rank>, Vec<Rank>)> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts to send words, and does not wait.
+    fn say(&self, text: &'static [u8], tag: c_int, to: Rank) {
+        let _one = one_call();
+        // SAFETY: the buffer lives forever, and nobody changes it; the request is not used again. An error is
+        // one of a process that hears nothing.
+        unsafe {
+            let mut request = ffi::RSMPI_REQUEST_NULL;
+            let (from, length) = (text.as_ptr().cast(), text.len() as c_int);
+            let words = self.words.as_raw();
+            ffi::MPI_Isend(from, length, ffi::RSMPI_UINT8_T, to, tag, words, &raw mut request);
+        }
+    }
+
+    /// Receives words that have arrived.
+    fn heard(&self, text: &mut [u8], tag: c_int, from: Rank) -> Result<()> {
+        let _one = one_call();
+        // SAFETY: the buffer is as long as all messages with the tag.
+        let code = unsafe {
+            let (to, length) = (text.as_mut_ptr().cast(), text.len() as c_int);
+            let status = ffi::RSMPI_STATUS_IGNORE;
+            ffi::MPI_Recv(to, length, ffi::RSMPI_UINT8_T, from, tag, self.words.as_raw(), status)
+        };
+        checked("MPI_Recv", code)
+    }
+
+    /// A process whose words with a tag have arrived.
+    fn speaker(&self, tag: c_int) -> Option<Rank> {
+        let _one = one_call();
+        let (mut has_come, mut status) = (0, std::mem::MaybeUninit::<ffi::MPI_Status>::zeroed());
+        // SAFETY: the communicator is valid, and the status is written if there is a message.
+        unsafe {
+            let (any, to) = (ffi::RSMPI_ANY_SOURCE, status.as_mut_ptr());
+            let code = ffi::MPI_Iprobe(any, tag, self.words.as_raw(), &raw mut has_come, to);
+            (code == ffi::MPI_SUCCESS as c_int && has_come != 0).then(|| status.assume_init().MPI_SOURCE)
+        }
+    }
 }
 
 /// The tag of all messages between two ranks, which arrive in their order.
 const TAG: c_int = 0;
+
+/// The tag of the word that a process makes no more calls.
+const END: c_int = 1;
 
 /// A transfer that goes on, with its buffers.
 struct Request {

@@ -1,7 +1,7 @@
 //! [`Pending`], an exchange that goes on while the program computes.
 
 use crate::backend::Work;
-use crate::group::Group;
+use crate::group::{END, Group};
 use namegrad::core::NamedTensor;
 use namegrad::prelude::*;
 use std::panic::Location;
@@ -30,6 +30,8 @@ pub struct Pending {
     /// Makes the result of what was received.
     pub(crate) finish: Box<dyn FnOnce(NamedTensor) -> Result<NamedTensor> + Send>,
     pub(crate) group: Group,
+    /// What was called, and where.
+    pub(crate) op: &'static str,
     pub(crate) at: &'static Location<'static>,
 }
 
@@ -57,10 +59,10 @@ impl Pending {
     }
 
     pub(crate) fn value(self) -> Result<NamedTensor> {
-        let Pending { work, finish, group, at } = self;
+        let Pending { work, finish, group, op, at } = self;
         let mut received = None;
         for work in work {
-            received = Some(finished(work, &group).map_err(|error| error.at(at))?);
+            received = Some(finished(work, &group, &|| (op.into(), at)).map_err(|error| error.at(at))?);
         }
         finish(received.expect("an exchange has a transfer")).map_err(|error| error.at(at))
     }
@@ -68,8 +70,13 @@ impl Pending {
 
 /// What a transfer has received, once it has ended. After an error, the end of the program waits for nobody.
 #[track_caller]
-pub(crate) fn finished(mut work: Box<dyn Work>, group: &Group) -> Result<NamedTensor> {
+pub(crate) fn finished(
+    mut work: Box<dyn Work>,
+    group: &Group,
+    call: &dyn Fn() -> (String, &'static Location<'static>),
+) -> Result<NamedTensor> {
     let (started, patience) = (Instant::now(), group.patience());
+    let mut asked = Duration::ZERO;
     // While a rank waits, others may need its core: it polls less often the longer it waits.
     for poll in 0_u64.. {
         if work.is_done().inspect_err(|_| group.leave())? {
@@ -80,11 +87,20 @@ pub(crate) fn finished(mut work: Box<dyn Work>, group: &Group) -> Result<NamedTe
             continue;
         }
         let waited = started.elapsed();
-        if waited > patience {
-            group.leave();
-            let message = format!("waited {} s for the other ranks", patience.as_secs_f64());
-            return Err(Error::new(ErrorKind::Io, "Group", message)
-                .with_repair("group.timeout(Duration::from_secs(3600)), if a rank has more to do"));
+        let asks = waited > asked + Duration::from_millis(100);
+        if asks {
+            asked = waited;
+            if call().0 == END {
+                // Ranks that wait for this one in another group wait in vain.
+                group.say_end_once(waited > Duration::from_secs(1));
+            } else if group.has_ended() {
+                let (call, at) = call();
+                return Err(group.gave_up(&call, at, waited));
+            }
+        }
+        if waited > patience || asks && group.is_given_up() {
+            let (call, at) = call();
+            return Err(group.gave_up(&call, at, waited));
         }
         match waited < Duration::from_millis(1) {
             true => thread::yield_now(),

@@ -3,7 +3,7 @@
 use crate::group::Group;
 use std::any::Any;
 use std::fmt::Display;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
@@ -31,7 +31,9 @@ use std::time::Duration;
 ///     })
 /// }
 /// ```
+#[track_caller]
 pub fn run<E: Display>(f: impl FnOnce(&Group) -> Result<(), E>) -> ExitCode {
+    let at = Location::caller();
     let group = match Group::world() {
         Ok(group) => group,
         Err(error) => {
@@ -41,7 +43,7 @@ pub fn run<E: Display>(f: impl FnOnce(&Group) -> Result<(), E>) -> ExitCode {
     };
     share_cores();
     match catch_unwind(AssertUnwindSafe(|| f(&group))) {
-        Ok(Ok(())) => match group.end() {
+        Ok(Ok(())) => match group.end(at) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&group, &error),
         },
@@ -72,8 +74,8 @@ fn failed(group: &Group, error: &dyn Display) -> ExitCode {
         return ExitCode::FAILURE;
     }
     // If all ranks have the same error, the first one ends the others before they print it again.
-    match group.is_lost() {
-        true if !group.is_first() => {
+    match group.speaker() {
+        Some(speaker) if speaker != group.rank() => {
             thread::sleep(Duration::from_secs(5));
             group.abort()
         }
@@ -95,5 +97,5 @@ pub(crate) fn left(group: &Group) {
         failed(group, &"panicked");
     }
     // An error on the other ranks says that this one has ended; this one has printed its own, if it has one.
-    let _ = group.end();
+    let _ = group.end(Location::caller());
 }

@@ -6,5 +6,7 @@ pub(crate) use namegrad_autograd::chain::*;
 pub(crate) use namegrad_autograd::options::*;
 pub(crate) use namegrad_autograd::{Kept, Numbers, Op, Tensor, TensorOptions};
 pub(crate) use namegrad_core::args::Value;
-pub(crate) use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Triangle, keep};
+pub(crate) use namegrad_core::{
+    DType, Device, Element, Error, ErrorKind, Name, NamedTensor, Names, Result, Triangle, keep,
+};
 pub(crate) use namegrad_macros::methods;

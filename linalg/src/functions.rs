@@ -158,7 +158,7 @@ fn approximated(x: &Tensor) -> Result<Tensor> {
         .clamp_min(0.0)
         .nan_to_num_with(NanToNumOptions::new().nan(0.0).posinf(0.0))?;
     let scale = halvings.neg().exp2().to(x.dtype())?;
-    let most = halvings.amax(..).item::<f64>()? as i64;
+    let most = values::numbers_or(halvings.amax(..)?.value(), 0.0)?[0] as i64;
     let x = x.mul(&scale)?;
     let x2 = x.matmul(&x)?;
     let x4 = x2.matmul(&x2)?;

@@ -195,7 +195,7 @@ pub(crate) fn inverse(x: &Tensor) -> Result<(Tensor, Vec<i32>)> {
 
 /// The elements of the diagonals of the factors.
 fn diagonals(lu: &Lu) -> Result<Vec<f64>> {
-    lu.factors.diagonal(-2, -1)?.to(DType::F64)?.to_vec::<f64>()
+    values::numbers_or(&lu.factors.diagonal(-2, -1)?.to(DType::F64)?, 1.0)
 }
 
 /// Numbers for the matrices of `x`.

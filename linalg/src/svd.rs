@@ -393,7 +393,7 @@ fn least_squares(
     let [_, s, _] = parts;
     let rank = of.ranks(&s, tolerance)?;
     let [m, n] = of.sizes;
-    let is_whole = m > n && rank.eq(n as i64).all(..).item::<bool>()?;
+    let is_whole = m > n && values::numbers_or(rank.eq(n as i64)?.all(..)?.value(), true)?[0];
     let residuals = match is_whole {
         true => of.x.matmul(&y).sub(&system.b).square().sum(-2)?,
         false => TensorOptions::new().dtype(x.dtype()).zeros([0])?,

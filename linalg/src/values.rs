@@ -9,6 +9,26 @@ fn blank(x: &NamedTensor, batch: usize, sizes: &[usize], dtype: DType) -> Result
     NamedTensor::full_as("", all, 0.into(), dtype)
 }
 
+/// The elements of a tensor; none on the meta device.
+fn read<T: Element>(x: &NamedTensor) -> Result<&[T]> {
+    if x.device() == Device::Meta { Ok(&[]) } else { x.as_slice() }
+}
+
+/// [`read`], to write to.
+fn written<T: Element>(x: &mut NamedTensor) -> Result<&mut [T]> {
+    if x.device() == Device::Meta { Ok(&mut []) } else { x.as_mut_slice() }
+}
+
+/// The matrices that a kernel computes, of `count`.
+fn runs(x: &NamedTensor, count: usize) -> usize {
+    if x.device() == Device::Meta { 0 } else { count }
+}
+
+/// The elements of a tensor; on the meta device, this number for each.
+pub(crate) fn numbers_or<T: Element>(x: &NamedTensor, number: T) -> Result<Vec<T>> {
+    if x.device() == Device::Meta { Ok(vec![number; x.numel()]) } else { x.to_vec() }
+}
+
 /// The number of matrices of `x`, and their sizes.
 fn counted(x: &NamedTensor) -> (usize, [usize; 2]) {
     let batch = x.ndim() - 2;
@@ -19,7 +39,10 @@ fn counted(x: &NamedTensor) -> (usize, [usize; 2]) {
 pub(crate) fn not_finite(x: &NamedTensor) -> Result<Vec<i32>> {
     fn of<T: Number>(x: &NamedTensor) -> Result<Vec<i32>> {
         let (x, (count, [m, n])) = (x.contiguous()?, counted(x));
-        let a = x.as_slice::<T>()?;
+        if runs(&x, count) == 0 {
+            return Ok(vec![0; count]);
+        }
+        let a = read::<T>(&x)?;
         Ok((0..count).map(|k| i32::from(!a[k * m * n..(k + 1) * m * n].iter().all(|x| x.finite()))).collect())
     }
     match x.dtype() {
@@ -35,9 +58,9 @@ pub(crate) fn cholesky(x: &NamedTensor) -> Result<(NamedTensor, Vec<i32>)> {
         let (count, [n, _]) = counted(x);
         let (mut y, mut infos) = (x.contiguous()?.deep_clone()?, vec![0; count]);
         each(
-            count,
+            runs(x, count),
             n * n * n / 3,
-            ([y.as_mut_slice::<T>()?], [n * n]),
+            ([written::<T>(&mut y)?], [n * n]),
             ([&mut infos], [1]),
             &|scratch, _, [l], [info]| info[0] = cholesky::cholesky(scratch, l, n),
         );
@@ -66,10 +89,10 @@ pub(crate) fn lu(x: &NamedTensor) -> Result<Lu> {
         let (mut factors, mut infos) = (x.contiguous()?.deep_clone()?, vec![0; count]);
         let mut pivots = blank(x, batch, &[k], DType::I32)?;
         each(
-            count,
+            runs(x, count),
             m * n * k,
-            ([factors.as_mut_slice::<T>()?], [m * n]),
-            ([pivots.as_mut_slice::<i32>()?, &mut infos], [k, 1]),
+            ([written::<T>(&mut factors)?], [m * n]),
+            ([written::<i32>(&mut pivots)?, &mut infos], [k, 1]),
             &|scratch, _, [a], [pivots, info]| info[0] = lus::lu(scratch, a, [m, n], pivots),
         );
         Ok(Lu { factors, pivots, infos })
@@ -99,11 +122,11 @@ pub(crate) fn lu_solve(
         let mut x = b.expand(&sizes[..])?.contiguous()?.deep_clone()?;
         let (places, count) = (places(factors, &batch)?, batch.iter().product());
         let (factors, pivots) = (factors.contiguous()?, pivots.contiguous()?);
-        let (factors, pivots) = (factors.as_slice::<T>()?, pivots.as_slice::<i32>()?);
+        let (factors, pivots) = (read::<T>(&factors)?, read::<i32>(&pivots)?);
         each(
-            count,
+            runs(b, count),
             n * n * columns,
-            ([x.as_mut_slice::<T>()?], [n * columns]),
+            ([written::<T>(&mut x)?], [n * columns]),
             ([], []),
             &|_, at, [x], []| {
                 let own = places[at];
@@ -131,7 +154,7 @@ fn places(x: &NamedTensor, batch: &[usize]) -> Result<Vec<usize>> {
     let own = &x.sizes()[..x.ndim() - 2];
     let count: usize = own.iter().product();
     let numbers = NamedTensor::arange(0, count, 1, DType::I64)?.reshape(own)?.expand(batch)?;
-    Ok(numbers.to_vec::<i64>()?.into_iter().map(|number| number as usize).collect())
+    Ok(numbers_or::<i64>(&numbers, 0)?.into_iter().map(|number| number as usize).collect())
 }
 
 /// The inverses of matrices; an info is that of [`lu`].
@@ -145,7 +168,7 @@ pub(crate) fn inverse(x: &NamedTensor) -> Result<(NamedTensor, Vec<i32>)> {
 /// The signs of the permutations and of the pivots, and the pivots.
 pub(crate) fn signs(lu: &Lu) -> Result<Vec<f64>> {
     let n = lu.pivots.sizes()[lu.pivots.ndim() - 1];
-    let pivots = lu.pivots.to_vec::<i32>()?;
+    let pivots = numbers_or(&lu.pivots, 0)?;
     let count = lu.infos.len();
     let swaps = |k: usize| (0..n).filter(|i| pivots[k * n + i] != *i as i32 + 1).count();
     Ok((0..count).map(|k| if swaps(k) % 2 == 0 { 1.0 } else { -1.0 }).collect())
@@ -154,7 +177,7 @@ pub(crate) fn signs(lu: &Lu) -> Result<Vec<f64>> {
 /// The permutation matrices `p` of `a = p l u`, of `m` rows, for the swaps in `pivots`.
 pub(crate) fn permutations(pivots: &NamedTensor, m: usize, dtype: DType) -> Result<NamedTensor> {
     let (batch, k) = (pivots.ndim() - 1, pivots.sizes()[pivots.ndim() - 1]);
-    let all = pivots.to_vec::<i32>()?;
+    let all = numbers_or(pivots, 1)?;
     let count: usize = pivots.sizes()[..batch].iter().product();
     let mut p = vec![0.0; count * m * m];
     for number in 0..count {
@@ -188,11 +211,11 @@ pub(crate) fn symmetric(
         let (each_vectors, pair) = (if wanted { n * n } else { 0 }, [n, n]);
         let mut vectors = blank(&x, batch, if wanted { &pair } else { &[0] }, x.dtype())?;
         if n > 0 {
-            let a = x.as_slice::<T>()?;
+            let a = read::<T>(&x)?;
             each(
-                count,
+                runs(&x, count),
                 10 * n * n * n,
-                ([values.as_mut_slice::<T>()?, vectors.as_mut_slice::<T>()?], [n, each_vectors]),
+                ([written::<T>(&mut values)?, written::<T>(&mut vectors)?], [n, each_vectors]),
                 ([&mut infos], [1]),
                 &|scratch, at, [values, vectors], [info]| {
                     let a = &a[at * n * n..][..n * n];
@@ -224,12 +247,12 @@ pub(crate) fn general(
         let (each_vectors, pair) = (if wanted { n * n } else { 0 }, [n, n]);
         let mut vectors = blank(&x, batch, if wanted { &pair } else { &[0] }, x.dtype())?;
         if n > 0 {
-            let a = x.as_slice::<T>()?;
+            let a = read::<T>(&x)?;
             each(
-                count,
+                runs(&x, count),
                 25 * n * n * n,
                 (
-                    [re.as_mut_slice::<T>()?, im.as_mut_slice::<T>()?, vectors.as_mut_slice::<T>()?],
+                    [written::<T>(&mut re)?, written::<T>(&mut im)?, written::<T>(&mut vectors)?],
                     [n, n, each_vectors],
                 ),
                 ([&mut infos], [1]),
@@ -268,12 +291,12 @@ pub(crate) fn svd(
         let mut u = blank(&x, batch, if wanted { &of_u } else { &[0] }, x.dtype())?;
         let mut vt = blank(&x, batch, if wanted { &of_vt } else { &[0] }, x.dtype())?;
         if k > 0 {
-            let a = x.as_slice::<T>()?;
+            let a = read::<T>(&x)?;
             each(
-                count,
+                runs(&x, count),
                 20 * m * n * k,
                 (
-                    [s.as_mut_slice::<T>()?, u.as_mut_slice::<T>()?, vt.as_mut_slice::<T>()?],
+                    [written::<T>(&mut s)?, written::<T>(&mut u)?, written::<T>(&mut vt)?],
                     [k, sizes[0], sizes[1]],
                 ),
                 ([&mut infos], [1]),

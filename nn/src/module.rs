@@ -8,7 +8,7 @@ use crate::state::{LoadOptions, LoadReport, StateDict};
 use crate::summary::Summary;
 use crate::{Buffer, Entry, Layer, Visitor};
 use namegrad_autograd::Parameter;
-use namegrad_core::{DType, Device, Error, ErrorKind, Result};
+use namegrad_core::{DType, Device, Error, ErrorKind, NamedTensor, Result, on_device};
 use std::fmt;
 use std::sync::Arc;
 
@@ -324,6 +324,24 @@ pub trait Module: ModuleFields {
         move_to(&self, device)
     }
 
+    /// Gives all parameters and buffers zeros on a device in place of their values: room for those of a model
+    /// that was made on the meta device, to be filled by hand. Accumulated gradients are removed.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let model = on_device(Device::Meta, || Linear::new(("in", 3), ("out", 2)))?;
+    /// model.to_empty(Device::Cpu)?;
+    /// assert_eq!(model.weight().tensor(), Tensor::zeros([("out", 2), ("in", 3)])?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] for a device that this build does not have; [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    fn to_empty(&self, device: Device) -> Result<()> {
+        empty_on(&self, device)
+    }
+
     /// The values of all parameters and buffers by path, as they are now.
     ///
     /// [`StateDict`] has an example.
@@ -452,6 +470,21 @@ fn move_to(module: &dyn AnyModule, device: Device) -> Result<()> {
     }
     for (_, buffer) in named_buffers(module) {
         buffer.to_device(device)?;
+    }
+    Ok(())
+}
+
+#[track_caller]
+fn empty_on(module: &dyn AnyModule, device: Device) -> Result<()> {
+    let empty = |x: &NamedTensor| {
+        on_device(device, || NamedTensor::full_as("to_empty", x.shape(), 0.into(), x.dtype()))
+    };
+    for parameter in parameters(module) {
+        parameter.zero_grad();
+        parameter.update(|own| empty(own).map(|zeros| *own = zeros))?;
+    }
+    for (_, buffer) in named_buffers(module) {
+        buffer.set(empty(&buffer.value())?)?;
     }
     Ok(())
 }

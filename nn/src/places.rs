@@ -1,7 +1,8 @@
 //! The parameters and buffers of a module, in the order of its fields.
 
 use crate::{Buffer, Entry, ModuleFields, Visitor};
-use namegrad_autograd::Parameter;
+use namegrad_autograd::places::substitute;
+use namegrad_autograd::{Parameter, PartOf};
 use namegrad_core::{NamedTensor, Result};
 use std::collections::HashMap;
 
@@ -41,6 +42,34 @@ impl EntryPlace {
             EntryPlace::Parameter(parameter) => parameter.tensor().into_value(),
             EntryPlace::Buffer(buffer) => buffer.value(),
         }
+    }
+
+    /// What its value is a part of.
+    pub(crate) fn part(&self) -> Option<&dyn PartOf> {
+        match self {
+            EntryPlace::Parameter(parameter) => {
+                parameter.part().filter(|_| substitute(parameter.id()).is_none())
+            }
+            EntryPlace::Buffer(_) => None,
+        }
+    }
+
+    /// The whole of its value, if other processes have parts of it.
+    ///
+    /// # Panics
+    /// If the messages between processes fail.
+    pub(crate) fn whole(&self) -> NamedTensor {
+        let own = self.value();
+        match self.part() {
+            Some(part) => part.whole(&own).unwrap_or_else(|error| panic!("{error}")),
+            None => own,
+        }
+    }
+
+    /// A tensor with the dims of that.
+    pub(crate) fn dims(&self) -> Result<NamedTensor> {
+        let own = self.value();
+        self.part().map_or(Ok(own.clone()), |part| part.dims(&own))
     }
 
     /// What its clones have in common.

@@ -3,7 +3,7 @@
 
 use crate::layers::within;
 use crate::{Entry, Field, Layer, Running, Visitor, trace};
-use namegrad_autograd::Tensor;
+use namegrad_autograd::{Tensor, places};
 use namegrad_core::callback::Callback;
 use namegrad_core::recycled::DropByCall;
 use namegrad_core::{Error, Result};
@@ -101,7 +101,7 @@ type SumOverProcesses = Arc<dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync>;
 /// assert!(y.mean("N")?.abs()?.amax(..)?.item::<f64>()? < 1e-5);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Synchronized(Arc<RwLock<Option<SumOverProcesses>>>);
 
 impl Synchronized {
@@ -119,6 +119,16 @@ impl Synchronized {
     /// The function, if there is one.
     pub fn get(&self) -> Option<SumOverProcesses> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Clone for Synchronized {
+    /// The same, which one call sets; for a deep copy of a model, another one.
+    fn clone(&self) -> Synchronized {
+        match places::is_copying() {
+            true => Synchronized(Arc::new(RwLock::new(self.get()))),
+            false => Synchronized(self.0.clone()),
+        }
     }
 }
 

@@ -177,7 +177,7 @@ pub fn total_norm_with(
     options: ClipGradNormOptions,
 ) -> Result<f64> {
     const OP: &str = "total_norm";
-    let norms = norms_of(OP, &options, &mut tensors.into_iter().map(|x| Some(x.as_ref().clone())))?;
+    let norms = norms_of(OP, &options, &mut tensors.into_iter().map(|x| (Some(x.as_ref().clone()), None)))?;
     norm_of_norms(OP, &norms, options.norm_type)
 }
 
@@ -231,17 +231,21 @@ fn not_negative(op: &'static str, what: &str, value: f64) -> Result<()> {
 fn norms_of(
     op: &'static str,
     options: &ClipGradNormOptions,
-    gradients: &mut dyn Iterator<Item = Option<NamedTensor>>,
+    gradients: &mut dyn Iterator<Item = (Option<NamedTensor>, Option<&dyn PartOf>)>,
 ) -> Result<Vec<f64>> {
     not_negative(op, "norm_type", options.norm_type)?;
     let mut norms = Vec::new();
-    for (at, gradient) in gradients.enumerate() {
+    for (at, (gradient, part)) in gradients.enumerate() {
         let Some(x) = gradient else {
             norms.push(0.0);
             continue;
         };
         let order = options.norm_type;
-        let norm = norm_of(&x, order).map_err(|error| error.of(op))?;
+        let mut norm = norm_of(&x, order).map_err(|error| error.of(op))?;
+        if let Some(part) = part {
+            norm =
+                if order == 2.0 { part.sum(norm * norm)?.sqrt() } else { norm_of(&part.whole(&x)?, order)? };
+        }
         ensure(!options.error_if_nonfinite || norm.is_finite() || x.device() == Device::Meta, op, || {
             let shape = x.shape();
             let message = format!(
@@ -255,8 +259,9 @@ fn norms_of(
     Ok(norms)
 }
 
-fn gradients(parameters: &[Parameter]) -> impl Iterator<Item = Option<NamedTensor>> {
-    parameters.iter().map(|parameter| parameter.grad().map(Tensor::into_value))
+/// The gradients, and what they are parts of.
+fn gradients(parameters: &[Parameter]) -> impl Iterator<Item = (Option<NamedTensor>, Option<&dyn PartOf>)> {
+    parameters.iter().map(|parameter| (parameter.grad().map(Tensor::into_value), parameter.part()))
 }
 
 /// The factor for gradients of this norm.

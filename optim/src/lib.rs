@@ -76,7 +76,7 @@ pub use update::{sweep_tensors, update_tensors};
 
 // The names that most files need.
 use formula::*;
-use namegrad_autograd::{Held, Parameter, Tensor, holding};
+use namegrad_autograd::{Held, Parameter, PartOf, Tensor, holding};
 use namegrad_core::names::apart;
 use namegrad_core::{
     DType, Device, Element, Error, ErrorKind, NamedTensor, Names, OnDevice, Result, Shape, for_types, list,
@@ -90,6 +90,7 @@ use rows::{Rows, at_caller, ensure, options, refused};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound;

@@ -197,6 +197,11 @@ impl GradScaler {
             if self.seen(parameter).is_none()
                 && let Some(is_finite) = parameter.update_grad(|gradient| scaled(gradient, inverse))?
             {
+                // All processes with parts of a parameter skip the same steps.
+                let is_finite = match parameter.part() {
+                    Some(part) => part.sum(f64::from(u8::from(!is_finite)))? == 0.0,
+                    None => is_finite,
+                };
                 self.ids.first(parameter.id(), self.seen.len());
                 self.seen.push(Seen { is_finite, has_stepped: false });
             }

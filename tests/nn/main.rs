@@ -8,6 +8,7 @@ mod images;
 mod layers;
 mod linear;
 mod losses;
+mod meta;
 mod module;
 mod norm_layers;
 mod options;

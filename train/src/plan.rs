@@ -2,7 +2,7 @@
 
 use crate::profile::{percent, size};
 use namegrad_autograd::{
-    Held, Observed, Observer, Section, SectionKind, called_here, observe_by, running_layer,
+    Held, Observed, Observer, Section, SectionKind, called_here, observe_by, places::rehearsed, running_layer,
 };
 use namegrad_core::memory::{meta_stats, reset_meta_peak};
 use namegrad_core::{Device, NamedTensor, Result, on_device};
@@ -56,13 +56,16 @@ use std::sync::Arc;
 #[track_caller]
 pub fn plan<R>(mut step: impl FnMut() -> Result<R>) -> Result<Plan> {
     let (at, _called) = (Location::caller(), called_here());
-    on_device(Device::Meta, || {
-        drop(step()?);
-        reset_meta_peak();
-        let before = live();
-        let seen = Rc::new(Recorder { before, seen: RefCell::default() });
-        drop(observe_by(seen.clone(), step)?);
-        Ok(seen.finish(at))
+    // The buffers of a real model keep their values.
+    rehearsed(|| {
+        on_device(Device::Meta, || {
+            drop(step()?);
+            reset_meta_peak();
+            let before = live();
+            let seen = Rc::new(Recorder { before, seen: RefCell::default() });
+            drop(observe_by(seen.clone(), step)?);
+            Ok(seen.finish(at))
+        })
     })
 }
 
@@ -167,6 +170,9 @@ impl Observer for Recorder {
     fn op(&self, op: &Observed<'_>) {
         let seen = &mut *self.seen.borrow_mut();
         let flops = 2 * op.multiply_adds() as u64;
+        let mut all = op.inputs.iter().chain(op.outputs);
+        // An op on tensors that stand for others often calls itself on those, which has counted.
+        let is_repeated = seen.started.is_none() && all.any(|x| x.behind().is_some());
         let started = seen.started.take().or(seen.memory.last().copied()).unwrap_or(self.before);
         let bytes = live().saturating_sub(started);
         if FUSED.iter().any(|(name, _)| *name == op.op) {
@@ -174,7 +180,7 @@ impl Observer for Recorder {
         }
         let derivative = seen.open.iter().rfind(|(section, _)| section.kind == SectionKind::Derivative);
         let (name, at) = derivative.map_or((op.op, op.at), |(of, _)| (of.name, of.at));
-        let calls = u64::from(derivative.is_none());
+        let calls = u64::from(derivative.is_none() && !is_repeated);
         seen.count((seen.is_backward(), name, at, running_layer()), calls, flops, bytes);
         for (_, all) in &mut seen.open {
             *all += flops;

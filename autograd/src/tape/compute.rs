@@ -200,6 +200,7 @@ fn compute_parts(
 
 /// The kernel on batches, or on plain values if no input is a batch.
 #[cold]
+#[track_caller]
 fn of_batches(
     recipe: &'static Recipe,
     inputs: &[Input<'_>],
@@ -207,6 +208,7 @@ fn of_batches(
     args: Option<&dyn Save>,
     hidden: &mut Vec<NamedTensor>,
 ) -> Result<NamedTensor> {
+    let _called = called_here();
     let of_slice = || {
         let mut hidden = Vec::new();
         let value = kernel.run(inputs, &mut hidden)?;
@@ -264,6 +266,7 @@ pub(crate) fn compute_all(
 
 /// The kernel of an op with several outputs on batches, or on plain values if no input is a batch.
 #[cold]
+#[track_caller]
 fn all_of_batches(
     recipe: &'static Recipe,
     inputs: &[Input<'_>],
@@ -271,6 +274,7 @@ fn all_of_batches(
     returned: Option<usize>,
     args: Option<&dyn Save>,
 ) -> Result<Vec<NamedTensor>> {
+    let _called = called_here();
     // All outputs are results here, also those that only formulas see.
     let run = |inputs: &[Input<'_>]| compute_all(recipe, inputs, kernel, None, args);
     let (op, by_element) = (recipe.op, recipe.by_element);

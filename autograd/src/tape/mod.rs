@@ -42,7 +42,7 @@ use crate::line::line_of;
 use crate::observe;
 use crate::tensor::Tensor;
 use namegrad_core::callback::Callback;
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Sizes};
+use namegrad_core::{DType, Device, Error, ErrorKind, NamedTensor, Names, Result, Sizes};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
@@ -200,7 +200,9 @@ pub(crate) type Gradient =
 /// Whether an element is NaN, or infinite where that is an anomaly.
 #[cold]
 pub(crate) fn is_anomalous(value: &NamedTensor) -> bool {
-    if !value.dtype().is_floating_point() {
+    // Of a tensor that stands for others, those are looked at.
+    let has_elements = value.behind().is_none() && value.device() != Device::Meta;
+    if !value.dtype().is_floating_point() || !has_elements {
         return false;
     }
     match is_infinite_checked() {

@@ -307,6 +307,7 @@ fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: boo
             if named || is_checked && is_permuted(gradient, output) {
                 output.value().check_alike(op, ["y", "gradient"], gradient.value())?;
             }
+            drop(OnDevice::of_inputs(op, &[output.value(), gradient.value()], &[], &[])?);
             checked_gradient(op, gradient.clone(), output.sizes(), output.dtype())?
         }
         None if output.numel() == 1 => {

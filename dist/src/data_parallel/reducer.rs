@@ -3,6 +3,7 @@
 use crate::backend::Reduction;
 use crate::group::Group;
 use crate::pending::Pending;
+use crate::traffic;
 use namegrad::autograd::HookHandle;
 use namegrad::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -154,6 +155,7 @@ impl Reducer {
     /// Sends the next bucket: the gradients, for each whether there is one, and a 1, all times the weight of
     /// this rank.
     fn send_next(&self, pass: &mut Pass) -> Result<()> {
+        let _sends = traffic::in_op("DataParallel");
         let bucket = &self.buckets[pass.sent.len()];
         let mut parts = Vec::with_capacity(bucket.count + 1);
         let mut counts = Vec::with_capacity(bucket.count + 1);
@@ -177,7 +179,10 @@ impl Reducer {
 
     /// Sets the gradients of a bucket from the sums over all ranks.
     fn receive(&self, bucket: &Bucket, sums: &Tensor) -> Result<()> {
-        let counts = sums.narrow(0, sums.numel() - bucket.count - 1, bucket.count + 1)?.to_vec::<f64>()?;
+        let counts = match sums.device() {
+            Device::Meta => vec![1.0; bucket.count + 1],
+            _ => sums.narrow(0, sums.numel() - bucket.count - 1, bucket.count + 1)?.to_vec::<f64>()?,
+        };
         let (whole, mut start) = (counts[bucket.count], 0);
         for ((_, parameter), count) in self.members(bucket).iter().zip(counts) {
             let numel = parameter.numel();
@@ -197,6 +202,7 @@ impl Reducer {
 
     /// Gives all ranks the buffers of rank 0, in one message for each dtype.
     fn send_buffers(&self) -> Result<()> {
+        let _sends = traffic::in_op("DataParallel");
         for dtype in DType::ALL {
             let buffers: Vec<&Buffer> =
                 self.buffers.iter().filter(|buffer| buffer.value().dtype() == dtype).collect();

@@ -28,8 +28,14 @@ pub(crate) struct Labels<'j> {
     pub(crate) outputs: Vec<Vec<Label>>,
     /// For labels that no output has.
     pub(crate) join: Option<Join<'j>>,
-    /// Whether the first input is added to what is joined, so that one rank alone adds it.
-    pub(crate) adds_first: bool,
+    /// The input that is added to what is joined, so that one rank alone adds it.
+    pub(crate) added: Option<usize>,
+}
+
+impl Labels<'_> {
+    fn is_sum(&self) -> bool {
+        matches!(self.join, Some(Join::Reduced(Reduction::Sum)))
+    }
 }
 
 /// An input of an op, in parts.
@@ -112,31 +118,39 @@ impl<'a> Slots<'a> {
             let choice = self.choose(axis, labels, &chosen)?;
             chosen.push(choice);
         }
-        if labels.adds_first {
+        if let Some(added) = labels.added {
             let removed = |label: &Label| !labels.outputs[0].contains(label);
             let others = chosen.iter().enumerate().any(|(axis, choice)| {
                 choice.as_ref().is_some_and(|(label, _)| removed(label)) && axes.all[axis].group.rank() > 0
             });
             if others {
-                let first = self.values().swap_remove(0);
-                let names = first.part.names().clone();
-                let zeros = NamedTensor::zeros(first.part.sizes())?.to(first.part.dtype())?;
-                first.part = zeros.with_names(names);
+                let added = self.values().swap_remove(added);
+                let names = added.part.names().clone();
+                let zeros = NamedTensor::zeros(added.part.sizes())?.to(added.part.dtype())?;
+                added.part = zeros.with_names(names);
             }
         }
         let mut made = Vec::new();
         for (number, mut part) in self.run()?.into_iter().enumerate() {
             let mut splits = vec![None; axes.all.len()];
+            let mut is_term = false;
             if let Some(own) = labels.outputs.get(number) {
                 for (axis, choice) in chosen.iter().enumerate() {
                     let Some((label, split)) = choice else { continue };
                     match own.iter().position(|other| other == label) {
                         Some(dim) => splits[axis] = Some(split.at(dim)),
+                        // A sum of gradients waits, as each rank may keep a part of it alone.
+                        None if axes.stored == Some(axis)
+                            && labels.is_sum()
+                            && part.dtype().is_floating_point() =>
+                        {
+                            is_term = true;
+                        }
                         None => part = self.joined(&part, axis, labels)?,
                     }
                 }
             }
-            made.push(Value { part, splits });
+            made.push(Value { is_term, ..Value::of(part, splits) });
         }
         Ok(made)
     }

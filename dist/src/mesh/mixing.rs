@@ -51,7 +51,8 @@ pub(crate) fn softmax(mut slots: Slots<'_>, dim: usize) -> Result<Vec<Value>> {
 /// The dtype of the result of an op of one tensor, seen in a call on few elements.
 fn run_dtype(slots: &Slots<'_>) -> Result<DType> {
     let Slot::One(value) = &slots.all[0] else { return Ok(DType::F32) };
-    let small = NamedTensor::zeros(vec![1; value.part.ndim()])?.to(value.part.dtype())?;
+    let small =
+        on_device(Device::Cpu, || NamedTensor::zeros(vec![1; value.part.ndim()])?.to(value.part.dtype()))?;
     Ok(super::rules::on_probe(slots.call, small)?[0].dtype())
 }
 
@@ -109,7 +110,7 @@ pub(crate) fn norm(mut slots: Slots<'_>, dims: &Positions, args: &Args) -> Resul
         y = if number == 0 { y.mul(&part)? } else { y.add(&part)? };
     }
     let part = y.to(dtype)?.with_names(x.part.names().clone());
-    hidden(vec![Value { part, splits: x.splits }], axes, if is_layer { 2 } else { 1 })
+    hidden(vec![Value::of(part, x.splits)], axes, if is_layer { 2 } else { 1 })
 }
 
 /// Outputs that only fused derivatives see, which do not run on parts.
@@ -142,10 +143,11 @@ pub(crate) fn standardize(mut slots: Slots<'_>, args: &Args) -> Result<Vec<Value
     let by_channel = groups == channels;
     let is_over = over.iter().any(|dim| is_split_at(&mut slots, 0, *dim));
     let statistic: Vec<usize> = (0..ndim).filter(|other| *other == dim || !over.contains(other)).collect();
-    if is_split_at(&mut slots, 0, dim) || !by_channel && is_over {
+    let is_by_parts = is_split_at(&mut slots, 0, dim);
+    if !by_channel && (is_over || is_by_parts) {
         return slots.run_whole();
     }
-    if !is_over {
+    if !is_over && !is_by_parts {
         let own: Vec<Label> = (0..ndim)
             .map(|other| if statistic.contains(&other) && other != dim { other } else { WHOLE })
             .collect();
@@ -170,10 +172,12 @@ pub(crate) fn standardize(mut slots: Slots<'_>, args: &Args) -> Result<Vec<Value
         })
         .collect();
     for (number, parameter) in parameters.into_iter().enumerate() {
-        let Some(mut parameter) = parameter else { continue };
-        parameter.gather_all(axes)?;
+        let Some(parameter) = parameter else { continue };
+        let of_channels = |split: &Option<Split>| Some(split.as_ref().filter(|own| own.dim == dim)?.at(0));
+        let splits: Vec<Option<Split>> = x.splits.iter().map(of_channels).collect();
+        let parameter = parameter.placed(axes, &splits)?;
         let mut sizes = vec![1; ndim];
-        sizes[dim] = channels;
+        sizes[dim] = x.part.sizes()[dim];
         let part = parameter.part.unnamed().to(wide(dtype))?.reshape(sizes)?;
         y = if number == 0 { y.mul(&part)? } else { y.add(&part)? };
     }
@@ -187,11 +191,16 @@ pub(crate) fn standardize(mut slots: Slots<'_>, args: &Args) -> Result<Vec<Value
                 .as_ref()
                 .and_then(|split| statistic.iter().position(|dim| *dim == split.dim).map(|at| split.at(at)));
         }
-        Ok(Value { part: value.reshape(sizes)?.with_names(names), splits })
+        let mut value = Value::of(value.reshape(sizes)?.with_names(names), splits);
+        // The layer keeps those of all channels.
+        if let Some(axis) = x.axis_of(dim) {
+            value.gather(axes, axis)?;
+        }
+        Ok(value)
     };
     let (mean, var) = (of_statistics(&mean)?, of_statistics(&var)?);
     let part = y.to(dtype)?.with_names(x.part.names().clone());
-    Ok(vec![Value { part, splits: x.splits }, mean, var])
+    Ok(vec![Value::of(part, x.splits), mean, var])
 }
 
 /// An index into all of a dim, as one into the part of this rank, and where it is not in the part. `None` if an
@@ -205,7 +214,7 @@ fn own_places(
     let group = &axes.all[axis].group;
     let (start, size) = ((group.rank() * own) as i64, (group.size() * own) as i64);
     let index = index.to(DType::I64)?;
-    if index.numel() > 0 {
+    if index.numel() > 0 && index.device() != Device::Meta {
         let [least, most] = [index.unnamed().amin(..)?, index.unnamed().amax(..)?];
         if least.item::<i64>()? < 0 || most.item::<i64>()? >= size {
             return Ok(None);
@@ -268,7 +277,7 @@ pub(crate) fn added_rows(mut slots: Slots<'_>, dim: Option<usize>) -> Result<Vec
         inputs: vec![own.clone(), vec![100], source],
         outputs: vec![own],
         join: Some(Join::Reduced(Reduction::Sum)),
-        adds_first: true,
+        added: Some(0),
     })
 }
 
@@ -290,7 +299,7 @@ pub(crate) fn picked(mut slots: Slots<'_>, dim: usize) -> Result<Vec<Value>> {
     let names = index.part.names().clone();
     let found = x.part.unnamed().gather(&places.unnamed(), dim)?.masked_fill(&is_elsewhere.unnamed(), 0)?;
     let part = axes.reduced(&found, axis, Reduction::Sum)?.with_names(names);
-    Ok(vec![Value { part, splits }])
+    Ok(vec![Value::of(part, splits)])
 }
 
 /// The cross entropy of classes that are split: `ln Σ eˣ` minus the logit of the target.
@@ -327,6 +336,6 @@ pub(crate) fn cross_entropy(mut slots: Slots<'_>, dim: usize, ignored: isize) ->
         }
         false => names,
     };
-    let sum = Value { part: sum.with_names(names.clone()), splits: splits.clone() };
-    Ok(vec![Value { part: losses.with_names(names), splits }, sum])
+    let sum = Value::of(sum.with_names(names.clone()), splits.clone());
+    Ok(vec![Value::of(losses.with_names(names), splits), sum])
 }

@@ -2,6 +2,7 @@
 //! in parts, `rules.rs` how ops run on them, and `state.rs` the states of models and optimizers.
 
 mod labels;
+mod lifted;
 mod mixing;
 mod rules;
 mod state;
@@ -10,9 +11,12 @@ mod tests;
 mod value;
 mod views;
 
+use crate::backend::Reduction;
 use crate::group::Group;
+use crate::traffic;
+use lifted::{Lifted, Renewing};
 use namegrad::autograd::elsewhere::asking;
-use namegrad::autograd::{Blocks, Op, places};
+use namegrad::autograd::{Blocks, Op, PartOf, places};
 use namegrad::core::names::closest;
 use namegrad::core::random::{GeneratorState, random_state, set_random_state};
 use namegrad::core::{Name, NamedTensor};
@@ -20,8 +24,9 @@ use namegrad::nn::Buffer;
 use namegrad::prelude::*;
 use std::cell::Cell;
 use std::fmt;
+use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use value::{Axes, Axis, Split, Value, parted};
+use value::{Axes, Axis, Parted, Split, Value, parted};
 
 const OP: &str = "Mesh";
 
@@ -158,11 +163,12 @@ impl Mesh {
         for (name, size) in sizes {
             inner /= size;
             let own = rank / inner % size;
-            all.push(Axis { name, group: group.split(rank - own * inner)? });
+            let group = group.axis(rank - own * inner, size, &name)?;
+            all.push(Axis { name, group });
         }
         Ok(Mesh {
             world: group.clone(),
-            axes: Arc::new(Axes { all, gathered: Mutex::default() }),
+            axes: Arc::new(Axes { all, stored: None, gathered: Mutex::default() }),
             table: Vec::new(),
             stored: None,
             state: Arc::default(),
@@ -218,7 +224,10 @@ impl Mesh {
         Error::ensure(matches!(level, 1 | 3), ErrorKind::Value, OP, || {
             format!("the level of ZeRO is 1 or 3, not {level}")
         })?;
-        self.stored = Some((self.position(&axis.into())?, level == 3));
+        let axis = self.position(&axis.into())?;
+        self.stored = Some((axis, level == 3));
+        let all = self.axes.all.clone();
+        self.axes = Arc::new(Axes { all, stored: Some(axis), gathered: Mutex::default() });
         if self.world.is_checked() {
             self.world.check(&format!("Mesh::zero({level}) {:?}", self.stored))?;
         }
@@ -247,6 +256,23 @@ impl Mesh {
     /// Keeps this rank's part of each parameter of the model. All ranks get the values of rank 0 first, and its
     /// random numbers. Split a model before you give its parameters to an optimizer; buffers stay whole.
     ///
+    /// A model that does not fit on one rank is made on [`Device::Meta`] and loaded after it is split: each
+    /// rank keeps its part of each value.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad_dist::{Group, Mesh};
+    /// let world = Group::world()?;
+    /// let mesh = Mesh::on(&world, [("model", world.size())])?.shard([("hidden", "model")])?;
+    /// let make = || Linear::new(("in", 3), ("hidden", 4 * world.size()));
+    /// let state = make()?.state_dict(); // from a file
+    /// let model = on_device(Device::Meta, make)?;
+    /// mesh.split(&model)?;
+    /// model.load_state_dict(&state)?;
+    /// assert_eq!(model.weight().shape().sizes[..], [4, 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Shape`] if an axis does not divide a dim; [`ErrorKind::Value`] if one axis splits two dims
     /// of a parameter, and on all ranks if their models differ.
@@ -265,22 +291,30 @@ impl Mesh {
             }
             let x = parameter.try_tensor()?;
             let named = |error: Error| error.context(format_args!("'{path}': "));
+            Error::ensure(parameter.part().is_none(), ErrorKind::Value, OP, || {
+                format!("'{path}' is in parts of another mesh already")
+            })?;
             planned.push((parameter, self.splits_of(x.value(), Some(parameter)).map_err(named)?));
         }
         for (parameter, splits) in planned {
             let x = parameter.try_tensor()?.detach();
-            let x = self.world.broadcast(&x, 0)?.into_value();
+            let is_meta = x.device() == Device::Meta;
+            let x = if is_meta { x } else { self.world.broadcast(&x, 0)? }.into_value();
             let part = copied(&self.axes.whole(x).placed(&self.axes, &splits)?.part)?;
             parameter.update(|own| {
                 *own = part;
                 Ok(())
             })?;
+            if splits.iter().any(Option::is_some) {
+                parameter.set_part(Arc::new(PartOfMesh { axes: self.axes.clone(), splits: splits.clone() }));
+            }
             self.state().parameters.push(Held { parameter: parameter.clone(), splits });
         }
         self.same_random_state()?;
         for (_, buffer) in model.named_buffers() {
-            let value = self.world.broadcast(&Tensor::from(buffer.value()), 0)?;
-            buffer.set(value.value())?;
+            if buffer.value().device() != Device::Meta {
+                buffer.set(self.world.broadcast(&Tensor::from(buffer.value()), 0)?.value())?;
+            }
             self.state().buffers.push(buffer);
         }
         Ok(())
@@ -324,7 +358,7 @@ impl Mesh {
             self.world.check(&format!("Mesh::joined {} {}", x.shape(), x.dtype()))?;
         }
         let splits = self.named_splits(x.value())?;
-        Ok(Tensor::from(Value { part: x.value().clone(), splits }.into_tensor(&self.axes)?))
+        Ok(Tensor::from(Value::of(x.value().clone(), splits).into_tensor(&self.axes)?))
     }
 
     /// The tensor with the parts of all ranks, on every rank.
@@ -333,6 +367,7 @@ impl Mesh {
     /// Those of [`Group::all_gather`].
     #[track_caller]
     pub fn whole(&self, x: &Tensor) -> Result<Tensor> {
+        let _gathers = traffic::in_call("Mesh::whole", Location::caller());
         let value = self.axes.value(x.value());
         let (axes, splits) = (self.axes.clone(), value.splits.clone());
         let y = whole_of(&self.axes, x.value())?;
@@ -342,11 +377,16 @@ impl Mesh {
 
     /// The part of this rank, as a tensor of its own.
     pub fn mine(&self, x: &Tensor) -> Tensor {
+        // Only a failed exchange of terms leaves those of this rank.
+        let _ = parted(x.value()).map(Parted::sum);
         Tensor::from(self.axes.value(x.value()).part)
     }
 
     /// Runs `f`, in which the parameters of models that were [split](Self::split) are tensors in parts. The
     /// backward pass belongs inside.
+    ///
+    /// A scope is for the passes of one step: its parameters have the values of its beginning. For an optimizer
+    /// that computes the loss itself there is [`closure`](Self::closure).
     ///
     /// All ranks run the same ops. Random numbers are those of one process, because all ranks draw the numbers
     /// of the whole.
@@ -366,12 +406,17 @@ impl Mesh {
                 IN_SCOPE.set(false);
             }
         }
-        let mut values = Vec::new();
+        let (mut all, mut values) = (Vec::new(), Vec::new());
+        let gathers = traffic::in_call("Mesh::scope", Location::caller());
+        let gathered = self.stored.filter(|(_, is_seen)| !is_seen).map(|(axis, _)| axis);
         for Held { parameter, splits } in &self.state().parameters {
-            values.push((parameter.id(), self.lifted(&parameter.try_tensor()?, splits)?));
+            let lifted = Lifted::new(&self.axes, parameter, splits, gathered)?;
+            values.push(lifted.tensor()?);
+            all.push(lifted);
         }
+        drop(gathers);
         IN_SCOPE.set(true);
-        let _leave = Leave;
+        let (_leave, _renewing) = (Leave, Renewing::new(all));
         let (made, is_looked) = asking(|| places::substituted(values, f));
         let made = made?;
         for buffer in &self.state().buffers {
@@ -392,6 +437,45 @@ impl Mesh {
         }
     }
 
+    /// The loss of a step that calls it itself, several times perhaps: each call is a [`scope`](Self::scope)
+    /// with its backward pass.
+    ///
+    /// ```
+    /// use namegrad::optim::Lbfgs;
+    /// use namegrad::prelude::*;
+    /// use namegrad_dist::{Group, Mesh};
+    /// let world = Group::world()?;
+    /// let mesh = Mesh::on(&world, [("model", world.size())])?.shard([("hidden", "model")])?;
+    /// let model = Linear::new(("in", 3), ("hidden", 4 * world.size()))?;
+    /// mesh.split(&model)?;
+    /// let x = Tensor::ones([("N", 2), ("in", 3)])?;
+    /// let mut optimizer = Lbfgs::new(model.parameters())?;
+    /// for _ in 0..3 {
+    ///     optimizer.step_with(&mut mesh.closure(|| model.forward(&x)?.square()?.mean(..)))?;
+    /// }
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn closure<'a>(
+        &'a self,
+        mut loss: impl FnMut() -> Result<Tensor> + 'a,
+    ) -> impl FnMut() -> Result<Tensor> + 'a {
+        move || {
+            Error::ensure(
+                !IN_SCOPE.get(),
+                ErrorKind::Autograd,
+                "Mesh::closure",
+                || "a step inside of a scope, whose parameters have the values of its beginning",
+            )?;
+            let value = self.scope(|| {
+                let loss = loss()?;
+                loss.backward()?;
+                self.whole(&loss.detach())
+            })?;
+            // The step makes a backward pass from what it gets; the gradients are there already.
+            value.zeros_like()?.requiring_grad()?.add(&value)
+        }
+    }
+
     /// What ops have gathered because they need all of a dim, since the mesh was made: the op, the dim and the
     /// axis. Each is an exchange of a whole tensor, which another table may avoid.
     pub fn gathered(&self) -> Vec<String> {
@@ -406,6 +490,9 @@ impl Mesh {
     /// Gives all ranks the random numbers of rank 0.
     #[track_caller]
     fn same_random_state(&self) -> Result<()> {
+        if self.world.is_pretended() {
+            return Ok(());
+        }
         let GeneratorState { seed, offset } = random_state();
         let words = Tensor::new([seed, offset].map(u64::cast_signed))?;
         if let [seed, offset] = self.world.broadcast(&words, 0)?.to_vec::<i64>()?[..] {
@@ -525,29 +612,6 @@ impl Mesh {
         Ok(splits)
     }
 
-    /// A parameter as the tensor of all its parts.
-    #[track_caller]
-    fn lifted(&self, own: &Tensor, splits: &[Option<Split>]) -> Result<Tensor> {
-        let (axes, splits) = (self.axes.clone(), splits.to_vec());
-        let mut value = Value { part: own.value().clone(), splits: splits.clone() };
-        if let Some((axis, false)) = self.stored
-            && value.splits[axis].as_ref().is_some_and(|split| split.is_stored)
-        {
-            value.gather(&axes, axis)?;
-        }
-        let op = Op::new("Mesh::scope", value.into_tensor(&axes)?);
-        let gradient = move |g: &NamedTensor| {
-            Error::ensure(
-                IN_SCOPE.get(),
-                ErrorKind::Autograd,
-                "Mesh::scope",
-                || "the backward pass of a scope has to be inside of it",
-            )?;
-            copied(&axes.value(g).placed(&axes, &splits)?.part)
-        };
-        Ok(op.input_once(own, move |g, _| gradient(g)).output())
-    }
-
     /// An error for a name of the table that no tensor had.
     #[track_caller]
     fn check_table(&self) -> Result<()> {
@@ -578,6 +642,45 @@ fn whole_of(axes: &Axes, x: &NamedTensor) -> Result<NamedTensor> {
     let mut value = axes.value(x);
     value.gather_all(axes)?;
     Ok(value.part)
+}
+
+/// What a parameter is a part of, for optimizers.
+struct PartOfMesh {
+    axes: Arc<Axes>,
+    splits: Vec<Option<Split>>,
+}
+
+impl PartOf for PartOfMesh {
+    fn whole(&self, part: &NamedTensor) -> Result<NamedTensor> {
+        let is_pretended = self.axes.all.iter().any(|axis| axis.group.is_pretended());
+        if part.device() == Device::Meta && !is_pretended {
+            return self.dims(part);
+        }
+        let mut value = Value::of(part.clone(), self.splits.clone());
+        value.gather_all(&self.axes)?;
+        Ok(value.part)
+    }
+
+    fn dims(&self, part: &NamedTensor) -> Result<NamedTensor> {
+        let sizes = Value::of(part.clone(), self.splits.clone()).sizes(&self.axes);
+        let number = || NamedTensor::zeros(())?.to(part.dtype())?.expand(&sizes[..]);
+        let dims = if part.device() == Device::Meta { on_device(Device::Meta, number) } else { number() };
+        Ok(dims?.with_names(part.names().clone()))
+    }
+
+    fn mine(&self, whole: &NamedTensor) -> Result<NamedTensor> {
+        copied(&self.axes.whole(whole.clone()).placed(&self.axes, &self.splits)?.part)
+    }
+
+    fn sum(&self, number: f64) -> Result<f64> {
+        let mut sum = NamedTensor::from_slice(&[number], [1])?;
+        for (axis, split) in self.splits.iter().enumerate() {
+            if split.is_some() {
+                sum = self.axes.reduced(&sum, axis, Reduction::Sum)?;
+            }
+        }
+        if sum.device() == Device::Meta { Ok(number) } else { sum.to_vec::<f64>().map(|sum| sum[0]) }
+    }
 }
 
 /// The numbers in memory of their own, so that those of the whole are freed.

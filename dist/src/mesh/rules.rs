@@ -4,11 +4,13 @@
 
 use super::labels::{Join, Label, Labels, Slots, WHOLE};
 use super::mixing;
-use super::value::{Axes, Value};
+use super::value::{Axes, Parted, Value, parted};
 use super::views;
 use crate::backend::Reduction;
+use crate::traffic;
 use namegrad::autograd::elsewhere::Call;
-use namegrad::core::args::{Over, Paired, Positions, Windows};
+use namegrad::autograd::observe;
+use namegrad::core::args::{Extents, Over, Padding, Paired, Positions, Windows};
 use namegrad::core::{Name, NamedTensor, Names, Scalar, options};
 use namegrad::prelude::*;
 use std::any::Any;
@@ -16,7 +18,42 @@ use std::sync::Arc;
 
 /// The outputs of an op in parts.
 pub(crate) fn outputs(axes: &Arc<Axes>, call: &Call<'_>) -> Result<Vec<Value>> {
+    let _exchanges = traffic::in_op(call.op);
     let mut slots = Slots::new(axes, call);
+    if slots.values().iter().any(|value| value.is_term) {
+        let is_linear = is_linear(&mut slots);
+        for x in call.inputs.iter().flat_map(|input| input.tensors()).filter(|_| !is_linear) {
+            parted(x.value()).map_or(Ok(()), Parted::sum)?;
+        }
+        if is_linear {
+            slots.values().iter_mut().for_each(|value| value.is_term = false);
+            let made = outputs_of(axes, call, slots)?;
+            return Ok(made.into_iter().map(|value| Value { is_term: true, ..value }).collect());
+        }
+        slots = Slots::new(axes, call);
+    }
+    outputs_of(axes, call, slots)
+}
+
+/// Whether the op of terms is a term of the op of the sum, so that the sum can wait.
+fn is_linear(slots: &mut Slots<'_>) -> bool {
+    let op = slots.call.op;
+    let values = slots.values();
+    match &values[..] {
+        [x] => match op {
+            "to" => x.part.dtype().is_floating_point(),
+            "contiguous" | "clone" => true,
+            _ => views::is_view(op),
+        },
+        [x, y] => {
+            op == "add" && x.is_term && y.is_term && x.splits == y.splits && x.part.sizes() == y.part.sizes()
+        }
+        _ => false,
+    }
+}
+
+/// [`outputs`] of inputs that are no terms.
+fn outputs_of<'a>(axes: &'a Arc<Axes>, call: &'a Call<'a>, mut slots: Slots<'a>) -> Result<Vec<Value>> {
     let mut is_split = false;
     for value in slots.values() {
         for axis in 0..axes.all.len() {
@@ -59,7 +96,7 @@ pub(crate) fn outputs(axes: &Arc<Axes>, call: &Call<'_>) -> Result<Vec<Value>> {
             Some(labels) => slots.by_labels(&labels),
             None => slots.run_whole(),
         },
-        "convolution" | "convolution_input" | "convolution_weight" => convolved(slots, &sizes),
+        "convolution" | "convolution_input" | "convolution_weight" => convolved(slots, &sizes, &args),
         "max_pool" | "avg_pool" | "avg_pool_input" => {
             let windows = args.0.as_ref().and_then(|args| args.downcast_ref::<(Windows,)>());
             let Some((windows,)) = windows else { return slots.run_whole() };
@@ -134,7 +171,7 @@ pub(crate) fn is_split_at(slots: &mut Slots<'_>, at: usize, dim: usize) -> bool 
 
 /// Labels without anything to join.
 pub(crate) fn plain(inputs: Vec<Vec<Label>>, outputs: Vec<Vec<Label>>) -> Labels<'static> {
-    Labels { inputs, outputs, join: None, adds_first: false }
+    Labels { inputs, outputs, join: None, added: None }
 }
 
 /// Dims meet from the right.
@@ -179,7 +216,12 @@ pub(crate) fn probed(name: Option<Name>) -> Option<usize> {
 
 /// The call on one tensor without numbers that matter.
 pub(crate) fn on_probe(call: &Call<'_>, probe: NamedTensor) -> Result<Vec<Tensor>> {
-    call.on(&[namegrad::autograd::plain::Input::One(&Tensor::from(probe))])
+    probing(|| call.on(&[namegrad::autograd::plain::Input::One(&Tensor::from(probe))]))
+}
+
+/// Runs a call that only finds out what an op does, which nobody observes. Its tensors have elements.
+pub(crate) fn probing<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
+    observe(|_| {}, || on_device(Device::Cpu, f))
 }
 
 /// Reductions. Which dims they are over is seen in a call on two elements in each dim.
@@ -193,8 +235,8 @@ fn reduced(slots: Slots<'_>, sizes: &[Vec<usize>], args: &Args) -> Result<Vec<Va
             vec![kept.map(|dim| if over.contains(&dim) { WHOLE } else { dim }).collect(); 2]
         }
         None => {
-            let probe =
-                NamedTensor::zeros(vec![2; ndim])?.to(slots.all_dtype())?.with_names(probe_names(ndim)?);
+            let zeros = || NamedTensor::zeros(vec![2; ndim])?.to(slots.all_dtype());
+            let probe = on_device(Device::Cpu, zeros)?.with_names(probe_names(ndim)?);
             let Ok(made) = on_probe(call, probe) else { return slots.run_whole() };
             let of = |y: &Tensor| -> Vec<Label> {
                 (0..y.ndim())
@@ -225,7 +267,7 @@ fn reduced(slots: Slots<'_>, sizes: &[Vec<usize>], args: &Args) -> Result<Vec<Va
         _ => None,
     };
     let own = (0..ndim).collect();
-    slots.by_labels(&Labels { inputs: vec![own], outputs: labels, join, adds_first: false })
+    slots.by_labels(&Labels { inputs: vec![own], outputs: labels, join, added: None })
 }
 
 /// Norms over dims that are not split.
@@ -248,7 +290,8 @@ fn products(op: &str, sizes: &[Vec<usize>], args: &Args) -> Option<Labels<'stati
             }
             false => inputs,
         };
-        Some(Labels { inputs, outputs: vec![output], join: Some(Join::Reduced(Reduction::Sum)), adds_first })
+        let added = adds_first.then_some(0);
+        Some(Labels { inputs, outputs: vec![output], join: Some(Join::Reduced(Reduction::Sum)), added })
     };
     match op {
         "mm" | "addmm" => matrix(vec![vec![0, 1], vec![1, 2]], vec![0, 2]),
@@ -296,24 +339,27 @@ fn products(op: &str, sizes: &[Vec<usize>], args: &Args) -> Option<Labels<'stati
     }
 }
 
-/// Convolutions, whose images can be split.
-fn convolved(slots: Slots<'_>, sizes: &[Vec<usize>]) -> Result<Vec<Value>> {
+/// Convolutions, whose images can be split, and without groups their channels.
+fn convolved(slots: Slots<'_>, sizes: &[Vec<usize>], args: &Args) -> Result<Vec<Value>> {
+    const N: Label = 0;
     let n = sizes[0].len();
-    let images: Vec<Label> = (0..n).map(|dim| if dim == 0 { 0 } else { WHOLE + dim }).collect();
-    if slots.call.op == "convolution_weight" {
-        if sizes[1].len() != n {
-            return slots.run_whole();
-        }
-        let join = Some(Join::Reduced(Reduction::Sum));
-        let outputs = vec![(0..n).map(|dim| WHOLE + dim).collect()];
-        return slots.by_labels(&Labels { inputs: vec![images; 2], outputs, join, adds_first: false });
-    }
-    if sizes[1].len() != n {
+    if sizes.get(1).is_none_or(|weight| weight.len() != n) || n < 3 {
         return slots.run_whole(); // one image
     }
-    let mut inputs = vec![images.clone()];
-    inputs.extend(sizes[1..].iter().map(|sizes| vec![WHOLE; sizes.len()]));
-    slots.by_labels(&plain(inputs, vec![images]))
+    let is_dense = args.get::<(Extents, Padding, Extents, usize)>().is_some_and(|(.., groups)| groups == 1);
+    let (from, to) = if is_dense { (1, 2) } else { (WHOLE + 1, WHOLE + 2) };
+    let of = |first: Label, second: Label| -> Vec<Label> {
+        [first, second].into_iter().chain((2..n).map(|dim| 10 + WHOLE + dim)).collect()
+    };
+    let (x, y, weight) = (of(N, from), of(N, to), of(to, from));
+    let (mut inputs, output) = match slots.call.op {
+        "convolution" => (vec![x, weight], y),
+        "convolution_input" => (vec![y, weight], x),
+        _ => (vec![x, y], weight),
+    };
+    inputs.extend((2..sizes.len()).map(|_| vec![to]));
+    let (join, added) = (Some(Join::Reduced(Reduction::Sum)), (sizes.len() > 2).then_some(2));
+    slots.by_labels(&Labels { inputs, outputs: vec![output], join, added })
 }
 
 /// Attention, whose batches and heads can be split.

@@ -1,16 +1,16 @@
 //! States of models and optimizers in parts, as those of one process.
 
+use super::Mesh;
 use super::value::{Split, Value};
-use super::{Mesh, copied};
 use crate::backend::Reduction;
+use crate::traffic;
 use namegrad::autograd::places;
-use namegrad::core::NamedTensor;
+use namegrad::core::{NamedTensor, Whole};
 use namegrad::nn::StateDict;
 use namegrad::optim::{Descent, Method, OptimizerState, clip_grads_with_norm_};
 use namegrad::prelude::*;
-
-/// What becomes of a tensor of a parameter's state, from the sizes of the parameter and how it is split.
-type Change<'a> = dyn FnMut(&NamedTensor, &[usize], &[Option<Split>]) -> Option<Result<NamedTensor>> + 'a;
+use namegrad::train::{Checkpoints, Parts};
+use std::panic::Location;
 
 /// # States
 ///
@@ -26,62 +26,84 @@ impl Mesh {
         let mut values = Vec::new();
         for held in &self.state().parameters {
             let part = held.parameter.try_tensor()?.into_value();
-            let mut value = Value { part, splits: held.splits.clone() };
+            let mut value = Value::of(part, held.splits.clone());
             value.gather_all(&self.axes)?;
             values.push((held.parameter.id(), Tensor::from(value.part)));
         }
         Ok(places::substituted(values, || model.state_dict()))
     }
 
-    /// Loads the state of a whole model; each rank keeps its part.
+    /// Loads the state of a whole model, as [`Module::load_state_dict`] does; each rank keeps its part.
     ///
     /// # Errors
-    /// Those of [`Module::load_state_dict`]; [`ErrorKind::Shape`] for a value of other sizes.
+    /// Those of [`Module::load_state_dict`].
     #[track_caller]
     pub fn load_state_dict(&self, model: &dyn Module, state: &StateDict) -> Result<()> {
-        let parameters = model.named_parameters();
-        let mut own = state.clone();
-        for (path, value) in state.iter() {
-            let Some((_, parameter)) = parameters.iter().find(|(other, _)| other == path) else { continue };
-            let Some(splits) = self.splits_of_parameter(parameter) else { continue };
-            let part = self.part_of(path, value, &parameter.try_tensor()?.into_value(), &splits)?;
-            own.insert(path, part);
-        }
-        model.load_state_dict(&own)
+        model.load_state_dict(state)
     }
 
-    /// The state of an optimizer of parameters in parts, as that of an optimizer of the wholes.
+    /// The state of an optimizer of parameters in parts, as that of an optimizer of the wholes:
+    /// [`Descent::state_dict`], which all ranks call.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] if the optimizer keeps something of another size than the parameter.
+    /// Those of [`Group::all_gather`](crate::Group::all_gather).
     #[track_caller]
     pub fn optimizer_state<M: Method>(&self, optimizer: &Descent<M>) -> Result<OptimizerState> {
-        let mut state = optimizer.state_dict();
-        self.each_parameter(optimizer, &mut state, &mut |x, sizes, splits| {
-            (x.sizes() == sizes).then(|| {
-                let mut value = Value { part: x.clone(), splits: splits.to_vec() };
-                value.gather_all(&self.axes)?;
-                Ok(value.part)
-            })
-        })?;
-        Ok(state)
+        Ok(optimizer.state_dict())
     }
 
-    /// Loads the state of an optimizer of whole parameters; each rank keeps its part.
+    /// Loads the state of an optimizer of whole parameters, as [`Descent::load_state_dict`] does; each rank
+    /// keeps its part.
     ///
     /// # Errors
-    /// Those of [`Descent::load_state_dict`], and as [`optimizer_state`](Self::optimizer_state).
+    /// Those of [`Descent::load_state_dict`].
     #[track_caller]
     pub fn load_optimizer_state<M: Method>(
         &self,
         optimizer: &mut Descent<M>,
         state: &OptimizerState,
     ) -> Result<()> {
-        let mut own = state.clone();
-        self.each_parameter(optimizer, &mut own, &mut |x, sizes, splits| {
-            (x.sizes() == sizes).then(|| copied(&self.axes.whole(x.clone()).placed(&self.axes, splits)?.part))
-        })?;
-        optimizer.load_state_dict(&own)
+        optimizer.load_state_dict(state)
+    }
+
+    /// Saves a checkpoint of whole models and optimizers: all ranks give their parts, and rank 0 writes. On
+    /// every rank, [`Checkpoints::resume`] reads it, whatever the table.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::train::{Checkpoints, parts};
+    /// use namegrad_dist::{Group, Mesh};
+    /// let world = Group::world()?;
+    /// let mesh = Mesh::on(&world, [("model", world.size())])?.shard([("hidden", "model")])?;
+    /// let mut model = Linear::new(("in", 3), ("hidden", 4 * world.size()))?;
+    /// mesh.split(&model)?;
+    /// let mut optimizer = Adam::new(model.parameters())?;
+    /// let folder = std::env::temp_dir().join(format!("namegrad-doc-mesh-{}", std::process::id()));
+    /// let checkpoints = Checkpoints::new(&folder)?;
+    /// mesh.save(&checkpoints, 1, parts![&model, &mut optimizer])?;
+    /// let resumed = checkpoints.resume(parts![&model, &mut optimizer])?;
+    /// assert_eq!(resumed.unwrap().step(), 1);
+    /// # std::fs::remove_dir_all(&folder)?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Checkpoints::save`], on all ranks.
+    #[track_caller]
+    pub fn save(&self, checkpoints: &Checkpoints, step: impl Whole, parts: Parts<'_>) -> Result<()> {
+        let composed = checkpoints.compose(step, parts)?;
+        self.world.on_first(|| checkpoints.write(composed)).map(drop)
+    }
+
+    /// The whole of a parameter's gradient, of which [`Parameter::grad`] has the part of this rank.
+    ///
+    /// # Errors
+    /// Those of [`Group::all_gather`](crate::Group::all_gather).
+    #[track_caller]
+    pub fn gradient(&self, parameter: &Parameter) -> Result<Option<Tensor>> {
+        let Some(own) = parameter.grad() else { return Ok(None) };
+        let whole = parameter.part().map_or(Ok(own.value().clone()), |part| part.whole(own.value()))?;
+        Ok(Some(Tensor::from(whole)))
     }
 
     /// Scales the gradients of the parameters so that the norm of all together is at most `max_norm`, and gives
@@ -99,9 +121,19 @@ impl Mesh {
             let splits = self.splits_of_parameter(&parameter).unwrap_or_default();
             let set = splits.iter().enumerate().filter(|(_, split)| split.is_some());
             let set: usize = set.map(|(axis, _)| 1 << axis).sum();
-            sums[set] += grad.value().to(DType::F64)?.square()?.sum(..)?.item::<f64>()?;
+            if !self.world.is_pretended() {
+                sums[set] += grad.value().to(DType::F64)?.square()?.sum(..)?.item::<f64>()?;
+            }
         }
+        let _exchanges = traffic::in_call("clip_grad_norm_", Location::caller());
         let mut sums = NamedTensor::from_slice(&sums, [sums.len()])?;
+        if self.world.is_pretended() {
+            let sums = sums.to_device(Device::Meta)?;
+            for axis in 0..axes {
+                self.axes.reduced(&sums, axis, Reduction::Sum)?;
+            }
+            return clip_grads_with_norm_(model.parameters(), max_norm, f64::NAN).map(|()| f64::NAN);
+        }
         for axis in 0..axes {
             let all = self.axes.reduced(&sums, axis, Reduction::Sum)?.to_vec::<f64>()?;
             let own = sums.to_vec::<f64>()?;
@@ -119,61 +151,4 @@ impl Mesh {
         let state = self.state();
         state.parameters.iter().find(|held| held.parameter.is(parameter)).map(|held| held.splits.clone())
     }
-
-    /// This rank's part of a value of a state.
-    #[track_caller]
-    fn part_of(
-        &self,
-        path: &str,
-        value: &NamedTensor,
-        own: &NamedTensor,
-        splits: &[Option<Split>],
-    ) -> Result<NamedTensor> {
-        let sizes = Value { part: own.clone(), splits: splits.to_vec() }.sizes(&self.axes);
-        Error::ensure(value.sizes() == &sizes[..], ErrorKind::Shape, "Mesh::load_state_dict", || {
-            format!("'{path}' has sizes {sizes:?} in the model and {:?} in the state", value.sizes())
-        })?;
-        copied(&self.axes.whole(value.clone()).placed(&self.axes, splits)?.part)
-    }
-
-    /// Changes what an optimizer keeps of each parameter that is in parts, from one kind of sizes to the other.
-    #[track_caller]
-    fn each_parameter<M: Method>(
-        &self,
-        optimizer: &Descent<M>,
-        state: &mut OptimizerState,
-        change: &mut Change<'_>,
-    ) -> Result<()> {
-        for (number, group) in state.groups.iter_mut().enumerate() {
-            if number >= optimizer.groups().len() {
-                break; // which is an error of loading
-            }
-            for (parameter, kept) in optimizer.group_parameters(number).iter().zip(&mut group.parameters) {
-                let Some(splits) = self.splits_of_parameter(parameter) else { continue };
-                let before = kept.sizes.clone();
-                for (name, x) in kept.slots.iter_mut().chain(kept.master.iter_mut().map(|x| (&*MASTER, x))) {
-                    if x.numel() == 1 && before.iter().product::<usize>() != 1 {
-                        continue;
-                    }
-                    *x = change(x, &before, &splits).unwrap_or_else(|| {
-                        let message =
-                            format!("'{name}' is {} beside a parameter of sizes {before:?}", x.shape());
-                        Err(Error::new(ErrorKind::Unsupported, "Mesh", message))
-                    })?;
-                    kept.sizes = x.sizes().to_vec();
-                }
-                if kept.sizes == before {
-                    let zeros = NamedTensor::zeros(())?.expand(&before[..])?;
-                    kept.sizes = match change(&zeros, &before, &splits) {
-                        Some(x) => x?.sizes().to_vec(),
-                        None => before,
-                    };
-                }
-            }
-        }
-        Ok(())
-    }
 }
-
-/// What the copy of a half-precision parameter is called in messages.
-static MASTER: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| "master".to_string());

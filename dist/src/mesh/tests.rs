@@ -1,6 +1,9 @@
 //! Split models beside the same models on one process. Ranks are threads here.
 
 use super::*;
+mod planned;
+mod steps;
+
 use crate::backend::{Backend, Done, Reduction, Transfer, Work};
 use namegrad::core::DType;
 use namegrad::nn::StateDict;

@@ -3,14 +3,16 @@
 use super::rules;
 use crate::backend::Reduction;
 use crate::group::Group;
+use crate::traffic;
 use namegrad::autograd::elsewhere::{Call, Elsewhere, behind, standing_for};
 use namegrad::core::{NamedTensor, Shape};
 use namegrad::prelude::*;
 use std::any::Any;
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// An axis of a mesh, as this rank sees it.
+#[derive(Clone)]
 pub(crate) struct Axis {
     pub(crate) name: String,
     /// The ranks that differ from this one along the axis alone, in their order.
@@ -20,6 +22,8 @@ pub(crate) struct Axis {
 /// The axes of a mesh.
 pub(crate) struct Axes {
     pub(crate) all: Vec<Axis>,
+    /// The axis along which parameters are in parts, whatever their names.
+    pub(crate) stored: Option<usize>,
     /// What was gathered because an op needs all of a dim, as text.
     pub(crate) gathered: Mutex<Vec<String>>,
 }
@@ -52,6 +56,9 @@ impl Split {
 pub(crate) struct Value {
     pub(crate) part: NamedTensor,
     pub(crate) splits: Vec<Option<Split>>,
+    /// Whether the ranks along the axis of stored parts have terms, whose sum is not computed yet: a gradient,
+    /// of which each rank will keep a part.
+    pub(crate) is_term: bool,
 }
 
 impl Axes {
@@ -61,15 +68,15 @@ impl Axes {
 
     /// A tensor that all ranks have.
     pub(crate) fn whole(&self, x: NamedTensor) -> Value {
-        Value { part: x, splits: vec![None; self.all.len()] }
+        Value::of(x, vec![None; self.all.len()])
     }
 
     /// What a tensor is here.
     pub(crate) fn value(&self, x: &NamedTensor) -> Value {
         match parted(x) {
             Some(parted) => {
-                let part = parted.value.part.unnamed().with_names(x.names().clone());
-                Value { part, splits: parted.value.splits.clone() }
+                let value = parted.value().clone();
+                Value { part: value.part.unnamed().with_names(x.names().clone()), ..value }
             }
             None => self.whole(x.clone()),
         }
@@ -92,18 +99,38 @@ impl Axes {
 
     /// The elements of all ranks of an axis, reduced.
     pub(crate) fn reduced(&self, x: &NamedTensor, axis: usize, reduction: Reduction) -> Result<NamedTensor> {
-        let x = Tensor::from(x.contiguous()?);
-        Ok(self.all[axis].group.all_reduce(&x, reduction)?.into_value())
+        self.all[axis].group.reduced(x, reduction)
     }
 
     /// The tensors of all ranks of an axis, along a new first dim.
     pub(crate) fn stacked(&self, x: &NamedTensor, axis: usize) -> Result<NamedTensor> {
-        let x = Tensor::from(x.unnamed().unsqueeze(0)?.contiguous()?);
-        Ok(self.all[axis].group.all_gather(&x, 0)?.into_value())
+        self.all[axis].group.gathered(&x.unnamed().unsqueeze(0)?, 0)
     }
 }
 
 impl Value {
+    pub(crate) fn of(part: NamedTensor, splits: Vec<Option<Split>>) -> Value {
+        Value { part, splits, is_term: false }
+    }
+
+    /// Adds the terms of the ranks.
+    pub(crate) fn sum(&mut self, axes: &Axes) -> Result<()> {
+        if let Some(axis) = axes.stored.filter(|_| std::mem::take(&mut self.is_term)) {
+            let names = self.part.names().clone();
+            self.part = axes.reduced(&self.part.unnamed(), axis, Reduction::Sum)?.with_names(names);
+        }
+        Ok(())
+    }
+
+    /// Adds the terms of the ranks; this one receives its part of the sum.
+    fn scatter(&mut self, axes: &Axes, axis: usize, split: Split) -> Result<()> {
+        let names = self.part.names().clone();
+        let part = axes.all[axis].group.scattered(&self.part.unnamed(), split.dim)?;
+        (self.part, self.is_term) = (part.with_names(names), false);
+        self.splits[axis] = Some(split);
+        Ok(())
+    }
+
     /// The sizes of the whole tensor.
     pub(crate) fn sizes(&self, axes: &Axes) -> Vec<usize> {
         let mut sizes = self.part.sizes().to_vec();
@@ -116,7 +143,7 @@ impl Value {
     }
 
     pub(crate) fn is_whole(&self) -> bool {
-        self.splits.iter().all(Option::is_none)
+        !self.is_term && self.splits.iter().all(Option::is_none)
     }
 
     /// The axis that splits a dim.
@@ -126,10 +153,15 @@ impl Value {
 
     /// Joins the parts along an axis.
     pub(crate) fn gather(&mut self, axes: &Axes, axis: usize) -> Result<()> {
+        self.sum(axes)?;
+        self.join(axes, axis)
+    }
+
+    fn join(&mut self, axes: &Axes, axis: usize) -> Result<()> {
         let Some(split) = self.splits[axis].take() else { return Ok(()) };
         let (x, ranks, names) = (self.part.unnamed(), axes.size(axis), self.part.names().clone());
         let own = x.sizes()[split.dim];
-        let all = axes.all[axis].group.all_gather(&Tensor::from(x.contiguous()?), split.dim)?.into_value();
+        let all = axes.all[axis].group.gathered(&x, split.dim)?;
         self.part = match split.blocks.len() {
             0 | 1 => all,
             _ => {
@@ -189,9 +221,16 @@ impl Value {
         for (axis, split) in splits.iter().enumerate() {
             let own = self.splits[axis].as_ref().map(|split| (split.dim, &split.blocks));
             if own.is_some() && own != split.as_ref().map(|split| (split.dim, &split.blocks)) {
-                self.gather(axes, axis)?;
+                self.join(axes, axis)?;
             }
         }
+        let scattered = axes.stored.filter(|axis| self.is_term && self.splits[*axis].is_none());
+        if let Some((axis, split)) = scattered.and_then(|axis| Some((axis, splits[axis].clone()?)))
+            && split.blocks.len() < 2
+        {
+            self.scatter(axes, axis, split)?;
+        }
+        self.sum(axes)?;
         for (axis, split) in splits.iter().enumerate() {
             match split {
                 Some(split) if self.splits[axis].is_none() => self.slice(axes, axis, split.clone())?,
@@ -208,17 +247,36 @@ impl Value {
         }
         let (dtype, names) = (self.part.dtype(), self.part.names().clone());
         let shape = Shape { sizes: self.sizes(axes).into_iter().collect(), names };
-        standing_for(shape, dtype, Box::new(Parted { axes: axes.clone(), value: self }))
+        let device = self.part.device();
+        let parted = Box::new(Parted { axes: axes.clone(), value: Mutex::new(self), whole: OnceLock::new() });
+        let stand = || standing_for(shape, dtype, parted);
+        if device == Device::Meta { on_device(device, stand) } else { stand() }
     }
 }
 
 /// What a tensor in parts stands for.
 pub(crate) struct Parted {
     axes: Arc<Axes>,
-    pub(crate) value: Value,
+    value: Mutex<Value>,
+    /// All numbers of an index, which are read more than once.
+    whole: OnceLock<NamedTensor>,
 }
 
-/// Nothing changes it, so that a panic cannot leave it half written.
+impl Parted {
+    fn value(&self) -> MutexGuard<'_, Value> {
+        self.value.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the terms of the ranks, once for all who use the tensor.
+    pub(crate) fn sum(&self) -> Result<()> {
+        let mut sum = self.value().clone();
+        sum.sum(&self.axes)?;
+        *self.value() = sum;
+        Ok(())
+    }
+}
+
+/// It is replaced as a whole, so that a panic cannot leave it half written.
 impl UnwindSafe for Parted {}
 impl RefUnwindSafe for Parted {}
 
@@ -235,8 +293,15 @@ impl Elsewhere for Parted {
     }
 
     fn numbers(&self, x: &NamedTensor) -> Result<NamedTensor> {
+        let _gathers = traffic::in_op("to_vec");
+        if let Some(whole) = self.whole.get() {
+            return Ok(whole.unnamed().with_names(x.names().clone()));
+        }
         let mut value = self.axes.value(x);
         value.gather_all(&self.axes)?;
+        if value.part.dtype() == DType::I64 {
+            let _ = self.whole.set(value.part.clone());
+        }
         Ok(value.part)
     }
 }

@@ -2,12 +2,36 @@
 //! say where they are from.
 
 use super::labels::{Label, Slot, Slots, WHOLE};
-use super::rules::{on_probe, plain, probe_names, probed};
+use super::rules::{on_probe, plain, probe_names, probed, probing};
 use super::value::{Split, Value};
 use crate::backend::Reduction;
 use namegrad::autograd::plain::Input;
 use namegrad::core::{DType, NamedTensor};
 use namegrad::prelude::*;
+
+/// Whether the op only moves the elements of one tensor.
+pub(crate) fn is_view(op: &str) -> bool {
+    matches!(
+        op,
+        "view"
+            | "reshape"
+            | "flatten"
+            | "unflatten"
+            | "squeeze"
+            | "expand"
+            | "transpose"
+            | "t"
+            | "mt"
+            | "permute"
+            | "movedim"
+            | "unsqueeze"
+            | "narrow"
+            | "slice"
+            | "select"
+            | "flip"
+            | "roll"
+    )
+}
 
 /// The outputs of an op on one tensor that moves elements, or else of the op on the whole.
 pub(crate) fn outputs(slots: Slots<'_>, sizes: &[Vec<usize>]) -> Result<Vec<Value>> {
@@ -26,8 +50,10 @@ pub(crate) fn outputs(slots: Slots<'_>, sizes: &[Vec<usize>]) -> Result<Vec<Valu
 fn probe(sizes: &[usize], dim: usize) -> Result<NamedTensor> {
     let mut own = vec![1; sizes.len()];
     own[dim] = sizes[dim];
-    let positions = NamedTensor::arange(0, sizes[dim] as i64, 1, DType::I64)?.reshape(own)?;
-    Ok(positions.expand(sizes)?.with_names(probe_names(sizes.len())?))
+    on_device(Device::Cpu, || {
+        let positions = NamedTensor::arange(0, sizes[dim] as i64, 1, DType::I64)?.reshape(own)?;
+        Ok(positions.expand(sizes)?.with_names(probe_names(sizes.len())?))
+    })
 }
 
 /// Where the elements along a dim of an input are in the output: the dim, and for each place there the place
@@ -56,13 +82,16 @@ fn found(slots: &Slots<'_>, sizes: &[usize], dim: usize) -> Result<Option<Found>
 fn moved(mut slots: Slots<'_>, sizes: &[usize], is_view: bool) -> Result<Vec<Value>> {
     let axes = slots.axes;
     let mut splits = vec![None; axes.all.len()];
+    let keeps_all = is_view && !matches!(slots.call.op, "narrow" | "slice" | "select");
     for (axis, kept) in splits.iter_mut().enumerate() {
         let Some(split) = slots.values()[0].splits[axis].clone() else { continue };
+        // A few elements tell where a dim goes that is kept as a whole.
+        let size = if keeps_all { 2 } else { sizes[split.dim] };
         let mut of_probe = vec![1; sizes.len()];
-        of_probe[split.dim] = sizes[split.dim];
-        let found = found(&slots, if is_view { sizes } else { &of_probe }, split.dim)?;
+        of_probe[split.dim] = size;
+        let found = found(&slots, if is_view && !keeps_all { sizes } else { &of_probe }, split.dim)?;
         match found {
-            Some(Found { dim, places }) if places.iter().copied().eq(0..sizes[split.dim]) => {
+            Some(Found { dim, places }) if places.iter().copied().eq(0..size) => {
                 *kept = Some(split.at(dim));
             }
             None if slots.call.op == "select" => return selected(slots, sizes, axis),
@@ -74,7 +103,7 @@ fn moved(mut slots: Slots<'_>, sizes: &[usize], is_view: bool) -> Result<Vec<Val
         }
     }
     let made = slots.run()?;
-    Ok(made.into_iter().map(|part| Value { part, splits: splits.clone() }).collect())
+    Ok(made.into_iter().map(|part| Value::of(part, splits.clone())).collect())
 }
 
 /// One place along a split dim, which one rank has.
@@ -154,7 +183,7 @@ fn expanded(mut slots: Slots<'_>, sizes: &[usize]) -> Result<Vec<Value>> {
     }
     let part = &slots.values()[0].part;
     let part = part.unnamed().expand(own)?.with_names(y.names().clone());
-    Ok(vec![Value { part, splits }])
+    Ok(vec![Value::of(part, splits)])
 }
 
 /// Other dims of the same elements. A split dim can be the first of several that become one, and the first of
@@ -183,7 +212,7 @@ fn reshaped(mut slots: Slots<'_>, sizes: &[usize]) -> Result<Vec<Value>> {
         }
     }
     let part = slots.values()[0].part.unnamed().reshape(own)?.with_names(y.names().clone());
-    Ok(vec![Value { part, splits }])
+    Ok(vec![Value::of(part, splits)])
 }
 
 /// Runs of dims that have the same elements before and after.
@@ -248,15 +277,22 @@ fn place_in(
     splits.then(|| Split { blocks: Vec::new(), ..split.at(inside) })
 }
 
+/// The op on as many tensors of one element.
+fn on_small(slots: &Slots<'_>, ndim: usize, count: usize) -> Result<Vec<Tensor>> {
+    probing(|| {
+        let small = NamedTensor::zeros(vec![1; ndim])?;
+        let small = Tensor::from(small.with_names(probe_names(ndim)?));
+        slots.call.on(&[Input::List(&vec![&small; count])])
+    })
+}
+
 /// Tensors one after another along a dim.
 pub(crate) fn joined(mut slots: Slots<'_>, sizes: &[Vec<usize>]) -> Result<Vec<Value>> {
     let (count, ndim, axes) = (sizes.len(), sizes[0].len(), slots.axes);
     if count == 1 || sizes.iter().any(|other| other.len() != ndim) {
         return slots.run_whole();
     }
-    let small = NamedTensor::zeros(vec![1; ndim])?;
-    let small = Tensor::from(small.with_names(probe_names(ndim)?));
-    let made = slots.call.on(&[Input::List(&vec![&small; count])])?;
+    let made = on_small(&slots, ndim, count)?;
     let Some(dim) = made[0].sizes().iter().position(|size| *size == count) else { return slots.run_whole() };
     let is_split =
         |value: &Value, axis: usize| value.splits[axis].as_ref().is_some_and(|split| split.dim == dim);
@@ -313,15 +349,13 @@ fn concatenated(mut slots: Slots<'_>, axis: usize, split: Split) -> Result<Vec<V
         }
     }
     let part = slots.run()?.swap_remove(0);
-    Ok(vec![Value { part, splits }])
+    Ok(vec![Value::of(part, splits)])
 }
 
 /// Tensors along a new dim.
 pub(crate) fn stacked(slots: Slots<'_>, sizes: &[Vec<usize>]) -> Result<Vec<Value>> {
     let (count, ndim) = (sizes.len(), sizes[0].len());
-    let small = NamedTensor::zeros(vec![1; ndim])?;
-    let small = Tensor::from(small.with_names(probe_names(ndim)?));
-    let made = slots.call.on(&[Input::List(&vec![&small; count])])?;
+    let made = on_small(&slots, ndim, count)?;
     let own: Vec<Label> = (0..ndim).collect();
     let output = (0..ndim + 1).map(|dim| probed(made[0].name(dim)).unwrap_or(WHOLE)).collect();
     slots.by_labels(&plain(vec![own; count], vec![output]))

@@ -3,7 +3,7 @@
 use crate::{Outcome, Program, models, output_of};
 use namegrad::core::{DType, Device};
 use namegrad::prelude::*;
-use namegrad_dist::{Group, Reduction};
+use namegrad_dist::{Group, Mesh, Reduction};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -114,12 +114,63 @@ pub(crate) const PROGRAMS: &[Program] = &[
                 Ok(())
             }
         },
-        error: Some("error: rank 0 of 4: Group: waited 1 s for the other ranks"),
+        error: Some(
+            "error: rank 0 of 4: Group: waited 1 s for the other ranks: ranks 0, 2, 3 wait in barrier over 4 ranks, at \
+             tests/ranks/failures.rs",
+        ),
+    },
+    Program {
+        name: "different-axes",
+        ranks: &[4],
+        run: |group| {
+            let mesh = Mesh::on(&group.timeout(Duration::from_secs(1)), [("data", 2), ("model", 2)])?;
+            let x = Tensor::ones([("N", 4)])?;
+            let axis = if group.rank() == 3 { "model" } else { "data" };
+            mesh.axis(axis)?.all_reduce(&x, Reduction::Sum)?;
+            Ok(())
+        },
+        error: Some(
+            "rank 1 waits in all_reduce(Sum) of [N=4] float32 over 'data', at tests/ranks/failures.rs",
+        ),
+    },
+    Program {
+        name: "an-early-end-of-a-sub-group",
+        ranks: &[4],
+        run: |group| {
+            let pair = group.split(group.rank() % 2)?;
+            if group.rank() != 3 {
+                pair.all_reduce(&Tensor::ones([4])?, Reduction::Sum)?;
+            }
+            Ok(())
+        },
+        error: Some(
+            "rank 1 waits in all_reduce(Sum) of [4] float32 over 2 ranks, at tests/ranks/failures.rs",
+        ),
+    },
+    Program {
+        name: "axes-in-another-order",
+        ranks: &[4],
+        run: |group| {
+            let mesh = Mesh::on(&group.timeout(Duration::from_secs(1)), [("data", 2), ("model", 2)])?;
+            let x = Tensor::ones([("N", 4)])?;
+            for axis in if matches!(group.rank(), 1 | 2) { ["model", "data"] } else { ["data", "model"] } {
+                mesh.axis(axis)?.checked(false).all_reduce(&x, Reduction::Sum)?;
+            }
+            Ok(())
+        },
+        error: Some("ranks 1, 2 wait in all_reduce over 'model', at tests/ranks/failures.rs"),
     },
     Program { name: "bad-input", ranks: SEVERAL, run: bad_input, error: None },
 ];
 
 fn bad_input(group: &Group) -> Outcome {
+    let alone = group.on_first(|| group.all_reduce(&Tensor::ones([2])?, Reduction::Sum).map(drop));
+    let alone = alone.expect_err("an exchange of one rank").to_string();
+    assert!(alone.contains("rank 0 alone runs the function"), "{alone}");
+    let number = Tensor::new(2.0)?;
+    for error in [group.all_gather(&number, 0), group.all_to_all(&number, 0, 0)] {
+        assert_eq!(error.expect_err("no dim").kind(), ErrorKind::Shape);
+    }
     let x = Tensor::ones([("N", 2 * group.size() + 1)])?;
     let error = group.reduce_scatter(&x, "N", Reduction::Sum).expect_err("no multiple");
     assert_eq!(error.kind(), ErrorKind::Shape);

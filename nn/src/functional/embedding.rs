@@ -318,7 +318,7 @@ fn starts(x: &Tensor, offsets: Option<&Tensor>, include_last_offset: bool) -> Re
 /// The elements of a tensor, and zeros in their place on the meta device, where no sizes depend on them.
 fn numbers_of<T: Element + Default>(x: &Tensor) -> Result<Vec<T>> {
     match x.device() {
-        Device::Meta => Ok(vec![T::default(); x.numel()]),
+        Device::Meta => Ok(vec![T::default(); x.numbers()?.numel()]),
         _ => x.to_vec(),
     }
 }

@@ -3,7 +3,7 @@
 use super::repair::misfit;
 use super::{ByPath, StateDict};
 use crate::places::{AnyModule, EntryPlace, Ids, places};
-use namegrad_core::{DType, NamedTensor, Result, Shape};
+use namegrad_core::{DType, Device, NamedTensor, Result, Shape};
 use namegrad_macros::Setters;
 use std::fmt;
 
@@ -163,7 +163,7 @@ impl StateDict {
                 continue;
             };
             let Some(given) = self.get(path) else { continue };
-            let own = place.value();
+            let own = place.dims()?;
             let Some(value) = fitted(&own, given, options) else {
                 report.mismatched.push((path.clone(), own.shape(), given.shape()));
                 continue;
@@ -173,8 +173,14 @@ impl StateDict {
             if from.is_floating_point() && !to.is_floating_point() {
                 let reason = format!("is of {to} in the model and of {from} in the state");
                 report.refused.push((path.clone(), reason));
+            } else if own.device() != value.device() && value.device() == Device::Meta {
+                report
+                    .refused
+                    .push((path.clone(), "has no elements in the state, which is of the meta device".into()));
             } else if first == at {
-                updates.push((place, value.to(to)?, own));
+                let value = value.to(to)?;
+                let value = place.part().map_or(Ok(value.clone()), |part| part.mine(&value))?;
+                updates.push((place, value, place.value()));
             } else if !self.get(of_first).map_or(Ok(true), |value| same_values(value, given))? {
                 let reason = format!(
                     "is the same parameter as {of_first} in the model, and has other values in the state"

@@ -60,7 +60,7 @@ impl StateDict {
             if first != at {
                 state.shared.insert(path.clone(), places[first].0.clone());
             }
-            state.values.insert(path.clone(), place.value());
+            state.values.insert(path.clone(), place.whole());
         }
         state
     }

@@ -83,7 +83,8 @@ fn gives(
     for (path, value) in state.iter() {
         let Some(texts) = pattern.captures(path) else { continue };
         let renamed = target.filled(&texts);
-        let fits = |place: &EntryPlace| is_prefix || place.value().sizes() == value.sizes();
+        let fits =
+            |place: &EntryPlace| is_prefix || place.dims().is_ok_and(|own| own.sizes() == value.sizes());
         match pending.get(path) {
             Some(to) if *to == renamed => count += 1,
             None if !places.contains(path) && places.get(&renamed).is_none_or(fits) => {}
@@ -99,7 +100,7 @@ fn pairs(state: &StateDict, places: &ByPath<EntryPlace>, report: &LoadReport) ->
     let (mut own, mut given): (Vec<Path<'_>>, Vec<Path<'_>>) = (Vec::new(), Vec::new());
     for (path, place) in places.entries() {
         if is_missing(path) || state.get(path).is_some() {
-            own.push((path, place.value().sizes().into()));
+            own.push((path, place.dims().unwrap_or_else(|_| place.value()).sizes().into()));
         }
     }
     state.iter().for_each(|(path, value)| given.push((path, value.sizes().into())));

@@ -14,7 +14,7 @@ impl Engine {
         if theirs != own {
             return Err(misfit(format!("the state has {theirs} groups, the optimizer {own}")));
         }
-        let shared = self.groups.check_shared(&state.shared, numel(&self.members));
+        let shared = self.groups.check_shared(&state.shared, self.numel_of_wholes()?);
         shared.map_err(|error| misfit(error.message().into()))?;
         let wrong =
             |number: usize, error: &str| misfit(format!("hyperparameters of group {number}: {error}"));
@@ -89,7 +89,7 @@ fn listed(all: &[String], separator: &str) -> String {
 impl Member {
     /// The same parameter with the given state.
     fn fitted(&self, groups: &dyn Groups, state: &ParameterState) -> Result<Member> {
-        let (group, own) = (self.group, self.parameter.tensor());
+        let (group, own) = (self.group, self.dims()?);
         let theirs = Shape { sizes: state.sizes.as_slice().into(), names: state.names.clone() };
         if let Some(path) = &state.path
             && !self.paths.is_empty()
@@ -111,6 +111,12 @@ impl Member {
                 .with_operands([theirs, own.shape()])
                 .with_repair("optimizer.load_state_dict(&state.ignore_names())?, if the sizes are enough"));
         }
+        // What the method keeps is in parts if its steps are.
+        let part = self.parameter.part().filter(|_| !groups.needs_whole());
+        let mine = |x: NamedTensor| match part {
+            Some(part) if x.sizes() == own.sizes() => part.mine(&x),
+            _ => Ok(x),
+        };
         let mut slots = Vec::new();
         for (name, value) in entries(&state.slots) {
             let (sizes, _) = groups.slot(group, name, own.sizes());
@@ -118,8 +124,8 @@ impl Member {
                 let message = format!("{name} is {value:?} in the state, must be of sizes {sizes:?}");
                 return Err(misfit(message));
             }
-            let names = slot_names(&sizes, own.value());
-            slots.push((name.clone(), value.to(own.dtype().compute())?.with_names(names)));
+            let names = slot_names(&sizes, &own);
+            slots.push((name.clone(), mine(value.to(own.dtype().compute())?.with_names(names))?));
         }
         let named = groups.slots(group, own.sizes());
         let missing = |name: &&&str| value_of(&state.slots, name).is_none();
@@ -134,7 +140,7 @@ impl Member {
                 return Err(misfit(format!("the master is {master:?} in the state")));
             }
             Some(master) => {
-                let value = master.to(DType::F32)?.with_names(own.names().clone());
+                let value = mine(master.to(DType::F32)?.with_names(own.names().clone()))?;
                 Some(Master { value, rounded: None })
             }
             None => None,

@@ -24,6 +24,7 @@ pub(crate) trait Groups: Any + Send + Sync {
     /// The sizes of a slot, and the value of its elements at first.
     fn slot(&self, group: usize, slot: &str, sizes: &[usize]) -> (Vec<usize>, f64);
     fn needs_loss(&self) -> bool;
+    fn needs_whole(&self) -> bool;
     /// Updates one parameter.
     fn update(&self, group: usize, step: ParameterStep<'_>) -> Result<()>;
     fn step(&self, step: &mut OptimizerStep<'_>) -> Result<()>;
@@ -69,6 +70,9 @@ impl<M: Method> Groups for Vec<M> {
     }
     fn needs_loss(&self) -> bool {
         M::needs_loss()
+    }
+    fn needs_whole(&self) -> bool {
+        M::needs_whole()
     }
     fn update(&self, group: usize, step: ParameterStep<'_>) -> Result<()> {
         self[group].update(step)

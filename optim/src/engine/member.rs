@@ -30,6 +30,11 @@ impl Member {
             grad.value().check_finite(name).map_err(|error| error.context(self.of_gradient()))?;
         }
         let own = self.parameter.shape();
+        let is_real = grad.device() == self.parameter.device();
+        Error::ensure(is_real, ErrorKind::Device, name, || {
+            "a gradient of the meta device for a parameter of the CPU: make the model in on_device(Device::Meta, ..) to \
+             plan a step; a real one needs zero_grad() after a plan"
+        })?;
         check_gradient(name, grad.sizes(), &own.sizes, self.parameter.dtype())?;
         check_names(name, &grad, own).map_err(|error| match self.paths.first() {
             Some(path) => error.context(format!("parameter '{path}': ")),
@@ -54,13 +59,15 @@ impl Member {
     ) -> Result<()> {
         let Some(grad) = self.parameter.grad() else { return Ok(()) };
         let Member { parameter, group, steps, counted, master, slots, .. } = self;
+        let part = part_of(groups, parameter);
         let (name, group) = (groups.name(), *group);
         let number = if *counted { *steps } else { steps.saturating_add(1) };
-        parameter.update_in_buffer(|value| {
+        let grad = whole(part, grad.value())?;
+        let mut change = |value: &mut NamedTensor| {
             let (dtype, _device) = (value.dtype(), OnDevice::of(value));
             check_gradient(name, grad.sizes(), value.sizes(), dtype)?;
             let fresh = make_slots(groups, group, slots, value)?;
-            let grad = grad.value().to(dtype.compute())?.contiguous()?.unnamed();
+            let grad = grad.to(dtype.compute())?.contiguous()?.unnamed();
             for (_, slot) in &*slots {
                 holding(Held::State, slot);
             }
@@ -72,25 +79,64 @@ impl Member {
             })?;
             let message = || format!("a step changed a parameter of {shape} to {}", value.shape());
             Error::ensure(value.sizes() == &shape.sizes[..], ErrorKind::Shape, name, message)
-        })?;
+        };
+        parameter.update_in_buffer(|value| in_whole(part, value, &mut change))?;
         (*steps, *counted) = (number, true);
         Ok(())
     }
 
-    pub(super) fn state(&self) -> ParameterState {
-        let (value, mut slots) = (self.parameter.tensor(), BTreeMap::new());
+    /// A tensor with the dims of the parameter, or of the whole that it is a part of.
+    pub(super) fn dims(&self) -> Result<NamedTensor> {
+        let own = self.parameter.tensor().into_value();
+        self.parameter.part().map_or(Ok(own.clone()), |part| part.dims(&own))
+    }
+
+    /// The state, of the whole if the parameter is a part.
+    ///
+    /// # Errors
+    /// Those of the messages between processes.
+    pub(super) fn state(&self) -> Result<ParameterState> {
+        let (value, own, mut slots) = (self.dims()?, self.parameter.shape().sizes, BTreeMap::new());
+        let whole = |x: &NamedTensor| match self.parameter.part() {
+            Some(part) if x.sizes() == &own[..] && own[..] != *value.sizes() => part.whole(x),
+            _ => Ok(x.clone()),
+        };
         for (name, slot) in &self.slots {
-            insert(&mut slots, name.clone(), slot.clone());
+            insert(&mut slots, name.clone(), whole(slot)?);
         }
-        ParameterState {
+        let master = self.master.as_ref().map(|master| whole(&master.value)).transpose()?;
+        Ok(ParameterState {
             path: self.paths.first().cloned(),
             sizes: value.sizes().to_vec(),
             names: value.names().clone(),
             steps: self.steps,
-            master: self.master.as_ref().map(|master| master.value.clone()),
+            master,
             slots,
-        }
+        })
     }
+}
+
+/// What a parameter is a part of, if a step has to see the whole.
+pub(super) fn part_of<'p>(groups: &dyn Groups, parameter: &'p Parameter) -> Option<&'p dyn PartOf> {
+    parameter.part().filter(|_| groups.needs_whole())
+}
+
+/// A tensor, or the whole that it is a part of.
+pub(super) fn whole<'t>(part: Option<&dyn PartOf>, own: &'t NamedTensor) -> Result<Cow<'t, NamedTensor>> {
+    part.map_or(Ok(Cow::Borrowed(own)), |part| part.whole(own).map(Cow::Owned))
+}
+
+/// Changes a tensor, or the whole that it is a part of.
+pub(super) fn in_whole(
+    part: Option<&dyn PartOf>,
+    own: &mut NamedTensor,
+    f: &mut dyn FnMut(&mut NamedTensor) -> Result<()>,
+) -> Result<()> {
+    let Some(part) = part else { return f(own) };
+    let mut whole = part.whole(own)?;
+    f(&mut whole)?;
+    *own = part.mine(&whole)?;
+    Ok(())
 }
 
 /// The names of a slot: those of the parameter if it has the same sizes.

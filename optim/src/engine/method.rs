@@ -169,6 +169,13 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
         false
     }
 
+    /// Whether a step has to see the whole of a parameter, because the change of an element depends on others.
+    /// A parameter of which each process has a part is then put together for its step, and the tensors that
+    /// the method keeps for it are whole.
+    fn needs_whole() -> bool {
+        false
+    }
+
     /// Updates one parameter. The [`Parameter`](namegrad_autograd::Parameter) itself is locked during the
     /// call; use [`ParameterStep::param`].
     ///

@@ -24,7 +24,7 @@ use super::*;
 use crate::optimizer::evaluate;
 use groups::{Groups, Rate};
 use master::Master;
-use member::Member;
+use member::{Member, in_whole, part_of, whole};
 use namegrad_autograd::{backward_passes, span_at};
 use std::sync::atomic::{AtomicU64, Ordering};
 use step::{Closure, needs_loss};
@@ -107,6 +107,15 @@ impl Engine {
             Ok(json) => Ok(json),
             Err(error) => Err(refused(self.groups.name(), format!("hyperparameters: {error}"), "")),
         }
+    }
+
+    /// The elements of all parameters, and of the wholes that they are parts of.
+    fn numel_of_wholes(&self) -> Result<usize> {
+        let mut sum = 0;
+        for member in &self.members {
+            sum += member.dims()?.numel();
+        }
+        Ok(sum)
     }
 
     /// Checks the hyperparameters, which may have been changed since the groups were made.
@@ -276,7 +285,8 @@ impl Engine {
             groups.push(GroupState { hyperparameters, parameters: Vec::new() });
         }
         for member in &self.members {
-            groups[member.group].parameters.push(member.state());
+            let state = member.state().unwrap_or_else(|error| panic!("{error}"));
+            groups[member.group].parameters.push(state);
         }
         OptimizerState { method: self.groups.name().into(), groups, shared: self.shared.clone() }
     }

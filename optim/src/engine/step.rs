@@ -51,9 +51,11 @@ impl OptimizerStep<'_> {
     /// # Errors
     /// Same as [`each`](Self::each). Of several errors it is the first by the order of the groups.
     pub fn each_at_once(&mut self, f: impl Fn(usize, ParameterStep<'_>) -> Result<()> + Sync) -> Result<()> {
-        // Without elements, nothing is worth a thread.
+        // Without elements, nothing is worth a thread; messages between processes are in order.
         let is_meta = |member: &Member| member.parameter.tensor().device() == Device::Meta;
-        if numel(self.members) < PARALLEL || self.members.first().is_some_and(is_meta) {
+        let is_part = |member: &Member| part_of(self.groups, &member.parameter).is_some();
+        let in_turn = self.members.first().is_some_and(is_meta) || self.members.iter().any(is_part);
+        if numel(self.members) < PARALLEL || in_turn {
             return self.each(f);
         }
         let mut tasks = Vec::with_capacity(self.members.len());
@@ -104,11 +106,11 @@ impl OptimizerStep<'_> {
         let dtype = if is_wide { DType::F64 } else { DType::F32 };
         let mut flat = Vec::new();
         for Member { parameter, .. } in &*self.members {
-            let count = parameter.numel();
-            flat.push(match parameter.grad() {
-                Some(grad) => grad.value().to(dtype)?.unnamed().reshape([count])?,
-                None => NamedTensor::zeros([count])?.to(dtype)?,
-            });
+            let own = match parameter.grad() {
+                Some(grad) => grad.value().to(dtype)?.unnamed(),
+                None => NamedTensor::zeros(&parameter.shape().sizes[..])?.to(dtype)?,
+            };
+            flat.push(whole(part_of(self.groups, parameter), &own)?.reshape([-1])?);
         }
         NamedTensor::cat(&references(&flat), 0)
     }
@@ -121,7 +123,10 @@ impl OptimizerStep<'_> {
     /// The errors of `f`.
     pub fn each_value(&mut self, mut f: impl FnMut(&mut NamedTensor) -> Result<()>) -> Result<()> {
         for Member { parameter, master, .. } in &mut *self.members {
-            parameter.update_in_buffer(|value| master::change(master, value, &mut f))?;
+            let (part, mut change) = (part_of(self.groups, parameter), |value: &mut NamedTensor| {
+                master::change(master, value, &mut f)
+            });
+            parameter.update_in_buffer(|value| in_whole(part, value, &mut change))?;
         }
         Ok(())
     }

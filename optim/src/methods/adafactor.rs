@@ -58,6 +58,8 @@ options! {
     }
 
     impl Method {
+        fn needs_whole() -> bool { true }
+
         fn slots(&self, sizes: &[usize]) -> &'static [&'static str] {
             if sizes.len() > 1 { &["row_var", "col_var"] } else { &["variance"] }
         }

@@ -52,6 +52,8 @@ options! {
     }
 
     impl Method {
+        fn needs_whole() -> bool { true }
+
         fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] { &MOMENTS }
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {

@@ -90,6 +90,8 @@ options! {
 
         fn needs_loss() -> bool { true }
 
+        fn needs_whole() -> bool { true }
+
         fn step(groups: &[LbfgsOptions], step: &mut OptimizerStep<'_>) -> Result<()> {
             let options = groups[0].clone(); // there is one group
             let first = step.loss()?;

@@ -63,6 +63,8 @@ options! {
     }
 
     impl Method {
+        fn needs_whole() -> bool { true }
+
         fn check_parameter(&self, shape: &Shape) -> Result<()> {
             if shape.sizes.len() == 2 {
                 return Ok(());

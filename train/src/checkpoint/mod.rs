@@ -14,6 +14,7 @@ pub use resume::Resumed;
 use content::compose;
 use namegrad_core::args::length;
 use namegrad_core::{Error, ErrorKind, Result, Whole};
+use namegrad_io::TensorFile;
 use namegrad_io::sorted;
 use namegrad_io::text::{append, closest_name};
 use std::collections::BTreeMap;
@@ -231,6 +232,17 @@ fn no_metric(metric: &str, metrics: &BTreeMap<String, f64>) -> Error {
         .with_repair(format!("checkpoints.save_with(step, parts, [({metric:?}, value)])?"))
 }
 
+/// A checkpoint that is not yet written.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Composed {
+    step: u64,
+    file: TensorFile,
+    metrics: BTreeMap<String, f64>,
+}
+
+const OP: &str = "Checkpoints::save";
+
 impl Checkpoints {
     /// Checkpoints in a folder, of which the latest three stay. The folder is made if there is none.
     ///
@@ -284,19 +296,42 @@ impl Checkpoints {
             named.push((name.to_string(), value));
         }
         let step = length("Checkpoints::save", "step", step.number())? as u64;
-        self.write(step, &parts, folder::by_name(named), caller).map_err(|error| error.at(caller))
+        let composed = self.composed(step, &parts, folder::by_name(named), caller);
+        composed.and_then(|composed| self.write(composed)).map_err(|error| error.at(caller))
     }
 
-    fn write(
+    /// The states of the parts, which may be on several processes.
+    fn composed(
         &self,
         step: u64,
         parts: &Parts<'_>,
         metrics: BTreeMap<String, f64>,
         caller: &'static Location<'static>,
-    ) -> Result<Checkpoint> {
-        const OP: &str = "Checkpoints::save";
+    ) -> Result<Composed> {
         parts.check(OP, caller)?;
         self.check_metrics(&metrics)?;
+        Ok(Composed { step, file: compose(step, parts, &metrics)?, metrics })
+    }
+
+    /// The first half of [`save`](Self::save), which all processes with parts of a model call: what is to be
+    /// saved.
+    ///
+    /// # Errors
+    /// The errors of [`save`](Self::save) about the parts.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn compose(&self, step: impl Whole, parts: Parts<'_>) -> Result<Composed> {
+        let step = length("Checkpoints::save", "step", step.number())? as u64;
+        self.composed(step, &parts, BTreeMap::new(), Location::caller())
+    }
+
+    /// The second half of [`save`](Self::save).
+    ///
+    /// # Errors
+    /// The other errors of [`save`](Self::save).
+    #[doc(hidden)]
+    pub fn write(&self, composed: Composed) -> Result<Checkpoint> {
+        let Composed { step, file, metrics } = composed;
         let mut state = self.state();
         if !state.is_locked {
             state.lock = folder::lock(OP, &self.folder)?;
@@ -304,7 +339,7 @@ impl Checkpoints {
         }
         self.check_step(step, state.known)?;
         let path = folder::path_of(&self.folder, step);
-        compose(step, parts, &metrics)?.save(&path).map_err(|error| error.of(OP))?;
+        file.save(&path).map_err(|error| error.of(OP))?;
         state.known = Some(step);
         self.remove_old()?;
         Ok(Checkpoint { step, path, metrics, damage: None })
