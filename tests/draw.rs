@@ -398,7 +398,7 @@ impl Draw {
         match arg.ty {
             "Dim" | "Axis" | "RealAxis" | "AnyAxis" => self.dim(x),
             "Dims" | "Reduced" | "Contraction" | "Axes" | "RealAxes" | "AnyAxes" => self.dims(x),
-            "Matrix" => "..".into(),
+            "Matrix" | "MatrixDims" => "..".into(),
             "QrMode" => word(&["reduced", "complete"]),
             "MatrixNorm" => word(&["fro", "nuc", "inf", "-inf"]),
             "Place" => (self.below(2 * x.ndim() + 3) as i64 - x.ndim() as i64 - 1).into(),

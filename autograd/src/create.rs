@@ -11,6 +11,7 @@ use namegrad_core::{
     Argument, DType, Data, Device, IntoShape, NamedTensor, Names, OnDevice, Result, Scalar, default_dtype,
 };
 use namegrad_core::{Error, ErrorKind};
+use std::borrow::Cow;
 
 /// Options of a new tensor: its dtype, its names, and whether it requires a gradient.
 ///
@@ -264,6 +265,12 @@ impl TensorOptions {
     ) -> Result<Tensor> {
         let _device = self.on_device()?;
         let exact = TensorOptions { dtype: Some(DType::F64), requires_grad: false, ..self.clone() };
+        let mut ends = [start.either().tensor(DType::F64)?, end.either().tensor(DType::F64)?];
+        if !self.float().is_floating_point() {
+            // As in PyTorch, the ends are truncated for an integer dtype.
+            ends = [Cow::Owned(ends[0].to(DType::I64)?), Cow::Owned(ends[1].to(DType::I64)?)];
+        }
+        let [start, end] = &ends;
         let exponents = exact.spaced("logspace", start.either(), end.either(), steps)?;
         let base = Tensor::constant(NamedTensor::full_as("logspace", (), base.into(), DType::F64)?);
         let mut powers = base.pow(&exponents)?.to(self.float())?;

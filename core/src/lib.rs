@@ -28,6 +28,8 @@ mod error;
 mod fmt;
 #[doc(hidden)]
 pub mod for_types;
+#[doc(hidden)]
+pub mod kernels;
 mod layout;
 pub mod names;
 mod operand;

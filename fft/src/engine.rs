@@ -5,11 +5,13 @@
 
 use crate::common::*;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use namegrad_core::kernels;
 use num_complex::Complex;
 use rayon::prelude::*;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::{Fft, FftNum, FftPlanner};
 use std::collections::HashMap;
+use std::mem::MaybeUninit;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// What a stage maps to what. Half of a spectrum is that of a real signal: the other half mirrors it.
@@ -55,10 +57,10 @@ impl Stage {
         Stage { kind, from: self.to, to: self.from, inverse: !self.inverse, ..self }
     }
 
-    /// The transform of a dense tensor of `f32` or `f64` without names.
+    /// The transform of a tensor of `f32` or `f64` without names, in its own memory if nobody else has it and
+    /// the result fits there.
     #[track_caller]
-    pub(crate) fn run(&self, op: &'static str, x: &NamedTensor) -> Result<NamedTensor> {
-        let x = x.contiguous()?;
+    pub(crate) fn run(&self, op: &'static str, x: NamedTensor, is_own: bool) -> Result<NamedTensor> {
         let mut sizes = x.sizes().to_vec();
         if self.kind != Kind::ToHalf {
             sizes.pop();
@@ -70,61 +72,73 @@ impl Stage {
         }
         // A plan needs about as much memory as a signal.
         NamedTensor::check_room(op, self.n, 2 * size_of::<f64>())?;
-        let zeros =
-            || NamedTensor::full_as(op, &sizes[..], 0.into(), x.dtype()).map_err(|error| error.of(op));
-        let mut y = zeros()?;
         match x.dtype() {
-            DType::F64 => self.slices::<f64>(x.as_slice()?, lanes, y.as_mut_slice()?),
-            _ => self.slices::<f32>(x.as_slice()?, lanes, y.as_mut_slice()?),
+            DType::F64 => self.of::<f64>(op, x, lanes, &sizes, is_own),
+            _ => self.of::<f32>(op, x, lanes, &sizes, is_own),
         }
+    }
+
+    #[track_caller]
+    fn of<T: Real>(
+        &self,
+        op: &'static str,
+        x: NamedTensor,
+        lanes: [usize; 2],
+        sizes: &[usize],
+        is_own: bool,
+    ) -> Result<NamedTensor> {
+        if lanes[1] == 1 {
+            let x = x.contiguous()?;
+            let of = x.as_slice::<T>()?;
+            return kernels::written(op, sizes, |y| self.slices(of, lanes, Out::Room(y)));
+        }
+        if is_own && self.kind == Kind::Complex && self.from == self.to {
+            let mut y = x.contiguous()?;
+            self.slices(&[], lanes, Out::Own(y.as_mut_slice::<T>()?));
+            return Ok(y);
+        }
+        let x = x.contiguous()?;
+        let mut y = NamedTensor::full_as(op, sizes, 0.into(), x.dtype()).map_err(|error| error.of(op))?;
+        self.slices(x.as_slice::<T>()?, lanes, Out::Other(y.as_mut_slice::<T>()?));
         Ok(y)
     }
 
-    fn slices<T: Real>(&self, x: &[T], [outer, inner]: [usize; 2], y: &mut [T]) {
-        if y.is_empty() {
-            return;
-        }
+    fn slices<'y, T: Real>(&self, x: &[T], [outer, inner]: [usize; 2], y: Out<'y, T>) -> &'y mut [T] {
         let half = self.n / 2 + 1;
         // The values in half of a spectrum that stand for two of the whole: all but the first and the middle
         // one.
         let two = 1..self.n.div_ceil(2);
         let (scale, inner_factor) = (self.scale, self.inner);
+        let lanes = |points: [usize; 2]| Lanes { outer, inner, from: self.from, to: self.to, points };
         match self.kind {
             Kind::Complex => {
                 let fft = T::complex_plan(self.n, self.inverse);
-                let lanes = Lanes { outer, inner, from: self.from, to: self.to, points: [self.n; 2] };
                 let scratch = fft.get_immutable_scratch_len();
-                lanes.run(
-                    cast_slice(x),
-                    cast_slice_mut(y),
+                lanes([self.n; 2]).run(
+                    cast_slice::<T, Complex<T>>(x),
+                    y,
                     || vec![zero(); scratch],
-                    |scratch, x, y| {
+                    |scratch, x, y: &mut [Complex<T>]| {
                         fft.process_immutable_with_scratch(x, y, scratch);
                         scaled(cast_slice_mut::<_, T>(y), scale);
                     },
-                );
+                )
             }
             Kind::ToHalf if self.n.is_multiple_of(2) => {
                 let (fft, turns) = (T::complex_plan(self.n / 2, false), T::turns(self.n));
-                let lanes = Lanes { outer, inner, from: self.from, to: self.to, points: [self.n, half] };
                 let room = || (Vec::new(), vec![zero(); fft.get_immutable_scratch_len()]);
-                let factors = [scale, scale * inner_factor].map(T::of);
-                lanes.run(x, cast_slice_mut(y), room, |(folded, scratch), x, y| {
+                let inner = scale * inner_factor;
+                let factors = [scale, inner, if self.inverse { -inner } else { inner }].map(T::of);
+                lanes([self.n, half]).run(x, y, room, |(folded, scratch), x, y: &mut [Complex<T>]| {
                     folded.resize(x.len() / 2, zero());
                     fft.process_immutable_with_scratch(cast_slice(x), folded, scratch);
-                    for (z, y) in folded.chunks_exact(half - 1).zip(y.chunks_exact_mut(half)) {
-                        unfolded(z, &turns, factors, y);
-                        if self.inverse {
-                            y.iter_mut().for_each(|y| y.im = -y.im);
-                        }
-                    }
-                });
+                    kernels::widely(Unfold { z: folded, turns: &turns, factors, y });
+                })
             }
             Kind::ToHalf => {
                 let fft = T::half_plan(self.n);
-                let lanes = Lanes { outer, inner, from: self.from, to: self.to, points: [self.n, half] };
                 let room = || (vec![T::zero(); self.n], fft.make_scratch_vec());
-                lanes.run(x, cast_slice_mut(y), room, |(signal, scratch), x, y| {
+                lanes([self.n, half]).run(x, y, room, |(signal, scratch), x, y: &mut [Complex<T>]| {
                     for (x, y) in x.chunks_exact(self.n).zip(y.chunks_exact_mut(half)) {
                         signal.copy_from_slice(x);
                         // Its only errors are wrong lengths.
@@ -135,26 +149,23 @@ impl Stage {
                         }
                     }
                     scaled(cast_slice_mut::<_, T>(y), scale);
-                });
+                })
             }
             Kind::FromHalf if self.n.is_multiple_of(2) => {
                 let (fft, turns) = (T::complex_plan(self.n / 2, true), T::turns(self.n));
-                let lanes = Lanes { outer, inner, from: self.from, to: self.to, points: [half, self.n] };
                 let room = || (Vec::new(), vec![zero(); fft.get_immutable_scratch_len()]);
-                let factors = [scale, scale * inner_factor / 2.0].map(T::of);
-                lanes.run(cast_slice::<T, Complex<T>>(x), y, room, |(folded, scratch), x, y| {
+                let inner = scale * inner_factor / 2.0;
+                let factors = [scale, inner, if self.inverse { inner } else { -inner }].map(T::of);
+                lanes([half, self.n]).run(cast_slice(x), y, room, |(folded, scratch), x, y: &mut [T]| {
                     folded.resize(y.len() / 2, zero());
-                    for (x, z) in x.chunks_exact(half).zip(folded.chunks_exact_mut(half - 1)) {
-                        fold(x, &turns, factors, !self.inverse, z);
-                    }
+                    kernels::widely(Fold { x, turns: &turns, factors, z: folded });
                     fft.process_immutable_with_scratch(folded, cast_slice_mut(y), scratch);
-                });
+                })
             }
             Kind::FromHalf => {
                 let fft = T::real_plan(self.n);
-                let lanes = Lanes { outer, inner, from: self.from, to: self.to, points: [half, self.n] };
                 let room = || (vec![zero::<T>(); half], fft.make_scratch_vec());
-                lanes.run(cast_slice::<T, Complex<T>>(x), y, room, |(spectrum, scratch), x, y| {
+                lanes([half, self.n]).run(cast_slice(x), y, room, |(spectrum, scratch), x, y: &mut [T]| {
                     for (x, y) in x.chunks_exact(half).zip(y.chunks_exact_mut(self.n)) {
                         spectrum.copy_from_slice(x);
                         scaled(cast_slice_mut::<_, T>(&mut spectrum[two.clone()]), inner_factor / 2.0);
@@ -166,58 +177,158 @@ impl Stage {
                         let _ = fft.process_with_scratch(spectrum, y, scratch);
                     }
                     scaled(y, scale);
-                });
+                })
             }
+        }
+    }
+}
+
+/// Where a result goes.
+enum Out<'y, T> {
+    /// Memory that is not written yet.
+    Room(&'y mut [MaybeUninit<T>]),
+    /// The memory of the input.
+    Own(&'y mut [T]),
+    /// Other memory, with zeros.
+    Other(&'y mut [T]),
+}
+
+/// For each lane of `z`, [`unfolded`].
+struct Unfold<'a, T> {
+    z: &'a [Complex<T>],
+    turns: &'a Turns<T>,
+    factors: [T; 3],
+    y: &'a mut [Complex<T>],
+}
+
+impl<T: Real> kernels::Loop for Unfold<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let m = self.turns.half;
+        for (z, y) in self.z.chunks_exact(m).zip(self.y.chunks_exact_mut(m + 1)) {
+            unfolded(z, self.turns, self.factors, y);
+        }
+    }
+}
+
+/// For each lane of `x`, [`fold`].
+struct Fold<'a, T> {
+    x: &'a [Complex<T>],
+    turns: &'a Turns<T>,
+    factors: [T; 3],
+    z: &'a mut [Complex<T>],
+}
+
+impl<T: Real> kernels::Loop for Fold<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let m = self.turns.half;
+        for (x, z) in self.x.chunks_exact(m + 1).zip(self.z.chunks_exact_mut(m)) {
+            fold(x, self.turns, self.factors, z);
         }
     }
 }
 
 /// The half spectrum of `2m` numbers, from the transform `z` of `m` pairs of neighbors as complex numbers:
 /// `y[k] = e + t`, `y[m - k]* = e - t`, with `e = (z[k] + z[m - k]*) / 2` and `t` the other half times a turn.
-/// The first and the last value are multiplied by the first factor, the others by the second.
+/// The first factor is that of the first and the last value, the others are those of the real and imaginary
+/// parts of all other values.
 ///
 /// # Source
 /// Press et al., *Numerical Recipes* (3rd edition, 2007), section 12.3.2.
-fn unfolded<T: Real>(z: &[Complex<T>], turns: &[Complex<T>], [ends, inner]: [T; 2], y: &mut [Complex<T>]) {
+#[inline(always)]
+fn unfolded<T: Real>(z: &[Complex<T>], turns: &Turns<T>, [ends, re, im]: [T; 3], y: &mut [Complex<T>]) {
     let m = z.len();
     y[0] = Complex::new((z[0].re + z[0].im) * ends, T::zero());
     y[m] = Complex::new((z[0].re - z[0].im) * ends, T::zero());
-    let (first, last) = y[1..m].split_at_mut((m - 1) / 2);
-    let half = T::of(0.5) * inner;
-    let both = z[1..].iter().zip(z[1..].iter().rev()).zip(&turns[1..]);
-    for (((a, b), turn), (low, high)) in both.zip(first.iter_mut().zip(last.iter_mut().rev())) {
-        let (sum, turned) = (a + b.conj(), (a - b.conj()) * turn);
-        (*low, *high) = ((sum + turned).scale(half), (sum - turned).conj().scale(half));
-    }
+    let factors = [T::of(0.5) * re, T::of(0.5) * im];
+    let at = |a: Complex<T>, b: Complex<T>, turn: Complex<T>| {
+        let (sum, rest) = (Complex::new(a.re + b.re, a.im - b.im), Complex::new(a.re - b.re, a.im + b.im));
+        let turned = rest * turn;
+        let (low, high) = (sum + turned, sum - turned);
+        [
+            Complex::new(low.re * factors[0], low.im * factors[1]),
+            Complex::new(high.re * factors[0], -high.im * factors[1]),
+        ]
+    };
+    mirrored(z, turns, at, &mut y[..m]);
     if m > 1 && m.is_multiple_of(2) {
-        y[m / 2] = z[m / 2].conj().scale(inner);
+        let z = z[m / 2];
+        y[m / 2] = Complex::new(z.re * re, -z.im * im);
     }
 }
 
-/// The inverse of [`unfolded`], up to factors, of the conjugates or of the values.
-fn fold<T: Real>(
-    x: &[Complex<T>],
-    turns: &[Complex<T>],
-    [ends, inner]: [T; 2],
-    conjugated: bool,
-    z: &mut [Complex<T>],
-) {
+/// The inverse of [`unfolded`], up to factors, of the values or of their conjugates.
+#[inline(always)]
+fn fold<T: Real>(x: &[Complex<T>], turns: &Turns<T>, [ends, re, im]: [T; 3], z: &mut [Complex<T>]) {
     let m = z.len();
-    let sign = if conjugated { -inner } else { inner };
-    let own = |x: &Complex<T>| Complex::new(x.re * inner, x.im * sign);
+    let own = |x: Complex<T>| Complex::new(x.re * re, x.im * im);
     // The imaginary parts of the first and the last value play no part.
     let (first, last) = (x[0].re * ends, x[m].re * ends);
     z[0] = Complex::new(first + last, first - last);
-    let (low, high) = z[1..].split_at_mut((m - 1) / 2);
-    let both = x[1..m].iter().zip(x[1..m].iter().rev()).zip(&turns[1..]);
-    for (((a, b), turn), (low, high)) in both.zip(low.iter_mut().zip(high.iter_mut().rev())) {
-        let (a, b) = (own(a), own(b).conj());
-        let (sum, turned) = (a + b, (a - b) * turn.conj());
-        (*low, *high) = (sum + turned, (sum - turned).conj());
-    }
+    let at = |a: Complex<T>, b: Complex<T>, turn: Complex<T>| {
+        let (a, b) = (own(a), own(b));
+        let (sum, rest) = (Complex::new(a.re + b.re, a.im - b.im), Complex::new(a.re - b.re, a.im + b.im));
+        // Times the conjugate of the turn.
+        let turned =
+            Complex::new(rest.re * turn.re + rest.im * turn.im, rest.im * turn.re - rest.re * turn.im);
+        [sum + turned, (sum - turned).conj()]
+    };
+    mirrored(&x[..m], turns, at, z);
     if m > 1 && m.is_multiple_of(2) {
-        z[m / 2] = own(&x[m / 2]).conj().scale(T::of(2.0));
+        let middle = own(x[m / 2]);
+        z[m / 2] = Complex::new(middle.re * T::of(2.0), -middle.im * T::of(2.0));
     }
+}
+
+/// `[y[k], y[m - k]] = at(x[k], x[m - k], turns[k])` for `k` from 1 on, up to before the middle, in blocks
+/// whose numbers fill vectors.
+#[inline(always)]
+fn mirrored<T: Real>(
+    x: &[Complex<T>],
+    turns: &Turns<T>,
+    at: impl Fn(Complex<T>, Complex<T>, Complex<T>) -> [Complex<T>; 2],
+    y: &mut [Complex<T>],
+) {
+    let m = x.len();
+    let count = (m - 1) / 2;
+    let (mut k, x, y) = (0, &x[1..], &mut y[1..]);
+    let (re, im) = (&turns.re[1..], &turns.im[1..]);
+    let (low, high) = y.split_at_mut(m - 1 - count);
+    while k + BLOCK_OF_PAIRS <= count {
+        block::<T, BLOCK_OF_PAIRS>(x, [re, im], &at, [low, high], k);
+        k += BLOCK_OF_PAIRS;
+    }
+    while k + BLOCK_OF_PAIRS / 4 <= count {
+        block::<T, { BLOCK_OF_PAIRS / 4 }>(x, [re, im], &at, [low, high], k);
+        k += BLOCK_OF_PAIRS / 4;
+    }
+    if k < count {
+        block::<T, 1>(x, [re, im], &at, [low, high], k);
+    }
+}
+
+/// The pairs of values that are computed together.
+const BLOCK_OF_PAIRS: usize = 8;
+
+#[inline(always)]
+fn block<T: Real, const W: usize>(
+    x: &[Complex<T>],
+    [re, im]: [&[T]; 2],
+    at: &impl Fn(Complex<T>, Complex<T>, Complex<T>) -> [Complex<T>; 2],
+    [low, high]: [&mut [Complex<T>]; 2],
+    k: usize,
+) {
+    let (from, to) = (x.len() - k - W, high.len() - k - W);
+    let (a, b) = (&x[k..][..W], &x[from..][..W]);
+    let (re, im) = (&re[k..][..W], &im[k..][..W]);
+    let mut made = [[Complex::new(T::zero(), T::zero()); W]; 2];
+    for i in 0..W {
+        let [low, high] = at(a[i], b[W - 1 - i], Complex::new(re[i], im[i]));
+        (made[0][i], made[1][W - 1 - i]) = (low, high);
+    }
+    low[k..][..W].copy_from_slice(&made[0]);
+    high[to..][..W].copy_from_slice(&made[1]);
 }
 
 /// Multiplies all numbers by a factor.
@@ -252,44 +363,96 @@ const BLOCK: usize = 16;
 
 impl Lanes {
     /// Has `f` transform all lanes: it gets some of them, one after another, and where to write the results.
-    fn run<I: Pod + Send + Sync, O: Pod + Send + Sync, S>(
+    fn run<'y, T: Real, I: Pod + Send + Sync, O: Pod + Send + Sync, S: Send>(
         &self,
         x: &[I],
+        y: Out<'y, T>,
+        state: impl Fn() -> S + Sync,
+        f: impl Fn(&mut S, &[I], &mut [O]) + Sync,
+    ) -> &'y mut [T] {
+        match y {
+            Out::Room(y) => self.rows(x, y, state, f),
+            Out::Own(y) => {
+                self.columns(None, cast_slice_mut::<T, O>(y), state, f);
+                y
+            }
+            Out::Other(y) => {
+                self.columns(Some(x), cast_slice_mut::<T, O>(y), state, f);
+                y
+            }
+        }
+    }
+
+    /// [`run`](Self::run) for lanes that are one after another.
+    fn rows<'y, T: Real, I: Pod + Send + Sync, O: Pod + Send + Sync, S: Send>(
+        &self,
+        x: &[I],
+        y: &'y mut [MaybeUninit<T>],
+        state: impl Fn() -> S + Sync,
+        f: impl Fn(&mut S, &[I], &mut [O]) + Sync,
+    ) -> &'y mut [T] {
+        let Lanes { outer, from, to, points, .. } = *self;
+        let width = to * size_of::<O>() / size_of::<T>();
+        let longest = points[0].max(points[1]);
+        let count = match outer * longest < SHARED {
+            true => outer,
+            false => (GRAIN / longest).max(1),
+        };
+        // Each thread takes what another one has used, if it can.
+        let rooms = Mutex::new(Vec::new());
+        kernels::write_parts(y, (count * width).max(1), &|at, y: &mut [MaybeUninit<T>]| {
+            let taken = rooms.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let (mut state, mut room) = taken.unwrap_or_else(|| {
+                let kept = if from == points[0] { 0 } else { points[0] };
+                (state(), Room::<I, O>::new(count, [kept, points[1]]))
+            });
+            let lanes = y.len() / width.max(1);
+            let x = &x[at * count * from..][..lanes * from];
+            let made = &mut room.y[..lanes * points[1]];
+            if from == points[0] {
+                f(&mut state, x, made);
+            } else {
+                for (x, lane) in x.chunks_exact(from.max(1)).zip(room.x.chunks_exact_mut(points[0])) {
+                    padded(x, lane);
+                }
+                f(&mut state, &room.x[..lanes * points[0]], made);
+            }
+            let y = if to == points[1] {
+                kernels::copy(y, cast_slice(made))
+            } else {
+                kernels::write_in_turn(y, lanes, width, |lane, y| {
+                    let mut cut = vec![O::zeroed(); to];
+                    padded(&made[lane * points[1]..][..points[1]], &mut cut);
+                    kernels::copy(y, cast_slice(&cut))
+                })
+            };
+            rooms.lock().unwrap_or_else(PoisonError::into_inner).push((state, room));
+            y
+        })
+    }
+
+    /// [`run`](Self::run) for lanes whose elements are `inner` apart, of `x` or of `y`.
+    fn columns<I: Pod + Send + Sync, O: Pod + Send + Sync, S>(
+        &self,
+        x: Option<&[I]>,
         y: &mut [O],
         state: impl Fn() -> S + Sync,
         f: impl Fn(&mut S, &[I], &mut [O]) + Sync,
     ) {
         let Lanes { outer, inner, from, to, points } = *self;
-        let longest = points[0].max(points[1]);
-        let is_shared = outer * inner * longest >= SHARED && rayon::current_num_threads() > 1;
-        if inner == 1 {
-            let count = (GRAIN / longest).max(1);
-            let run = |state: &mut (S, Room<I, O>), (at, y): (usize, &mut [O])| {
-                let lanes = y.len() / to;
-                let x = &x[at * count * from..][..lanes * from];
-                if [from, to] == points {
-                    f(&mut state.0, x, y);
-                    return;
-                }
-                let room = &mut state.1;
-                let place =
-                    Place { first: 0, count: lanes, outer: 0, inner: 1, size: from, points: points[0] };
-                room.gather(x, place, true);
-                f(&mut state.0, &room.x[..lanes * points[0]], &mut room.y[..lanes * points[1]]);
-                for (from, y) in room.y.chunks_exact(points[1]).zip(y.chunks_exact_mut(to)) {
-                    padded(from, y);
-                }
-            };
-            let room = || (state(), Room::<I, O>::new(if [from, to] == points { 0 } else { count }, points));
-            return parts(y, count * to, is_shared, room, run);
+        if y.is_empty() {
+            return;
         }
-        let block = inner.min(BLOCK);
+        let is_shared =
+            outer * inner * points[0].max(points[1]) >= SHARED && rayon::current_num_threads() > 1;
+        // Of about one size, lest a block of few lanes takes as long as one of many.
+        let block = inner.div_ceil((inner / BLOCK).max(1));
         let strides = points.map(stride);
         let room = || (state(), Room::<I, O>::new(block, strides));
-        // Transforms the lanes from `first` on, which `room.y` has then.
-        let transform = |state: &mut S, room: &mut Room<I, O>, outer: usize, first: usize, y: &mut [O]| {
+        // Transforms the lanes from `first` on of those in `x`, to `y`.
+        let transform = |state: &mut S, room: &mut Room<I, O>, x: &[I], first: usize, y: &mut [O]| {
             let count = block.min(inner - first);
-            room.gather(x, Place { first, count, outer, inner, size: from, points: points[0] }, false);
+            room.gather(x, Place { first, count, inner, size: from, points: points[0] });
             for lane in 0..count {
                 let x = &room.x[lane * strides[0]..][..points[0]];
                 f(state, x, &mut y[lane * strides[1]..][..points[1]]);
@@ -301,7 +464,8 @@ impl Lanes {
             return parts(y, to * inner, is_shared, room, |(state, room), (outer, y)| {
                 let mut lanes = std::mem::take(&mut room.y);
                 for first in (0..inner).step_by(block) {
-                    let count = transform(state, room, outer, first, &mut lanes);
+                    let x = x.map_or_else(|| cast_slice(&*y), |x| &x[outer * from * inner..]);
+                    let count = transform(state, room, x, first, &mut lanes);
                     spread(&lanes, 0, points[1], y, inner, first..first + count);
                 }
                 room.y = lanes;
@@ -312,8 +476,9 @@ impl Lanes {
         let blocks = inner.div_ceil(block);
         for (outer, y) in y.chunks_exact_mut(to * inner).enumerate() {
             let mut lanes = vec![O::zeroed(); blocks * block * strides[1]];
+            let x = x.map_or_else(|| cast_slice(&*y), |x| &x[outer * from * inner..]);
             parts(&mut lanes, block * strides[1], true, room, |(state, room), (at, lanes)| {
-                transform(state, room, outer, at * block, lanes);
+                transform(state, room, x, at * block, lanes);
             });
             let rows = (GRAIN / inner).max(BLOCK);
             parts(
@@ -373,11 +538,10 @@ fn parts<O: Send, S>(
     y.chunks_mut(len).enumerate().for_each(|part| f(&mut state, part));
 }
 
-/// Lanes of an input: `count` from `first` on, at one index of the outer dims.
+/// Lanes of an input whose elements are `inner` apart: `count` from `first` on.
 struct Place {
     first: usize,
     count: usize,
-    outer: usize,
     inner: usize,
     /// The elements of a lane.
     size: usize,
@@ -396,15 +560,11 @@ impl<I: Pod, O: Pod> Room<I, O> {
         Room { x: vec![I::zeroed(); lanes * points[0]], y: vec![O::zeroed(); lanes * points[1]] }
     }
 
-    /// Copies lanes of `x`, which are dense or strided, cut or padded with zeros.
-    fn gather(&mut self, x: &[I], place: Place, is_dense: bool) {
-        let Place { first, count, outer, inner, size, points } = place;
-        if is_dense {
-            let lanes = self.x.chunks_exact_mut(points).take(count).enumerate();
-            return lanes.for_each(|(at, lane)| padded(&x[at * size..][..size], lane));
-        }
+    /// Copies lanes of `x`, cut or padded with zeros.
+    fn gather(&mut self, x: &[I], place: Place) {
+        let Place { first, count, inner, size, points } = place;
         let (stride, kept) = (stride(points), size.min(points));
-        let rows = &x[outer * size * inner..][..kept * inner];
+        let rows = &x[..kept * inner];
         for (k, row) in rows.chunks_exact(inner).enumerate() {
             let lanes = self.x[k..].iter_mut().step_by(stride);
             row[first..first + count].iter().zip(lanes).for_each(|(x, lane)| *lane = *x);
@@ -434,14 +594,15 @@ pub(crate) trait Real: FftNum + Pod + namegrad_core::Element {
         })
     }
 
-    /// `-i e^(-2πi k / n)` for the first quarter of the turn.
-    fn turns(n: usize) -> Arc<[Complex<Self>]> {
+    /// The [`Turns`] of `n` points.
+    fn turns(n: usize) -> Arc<Turns<Self>> {
         Plans::with(n, |plans| {
-            let turn = |k: usize| {
-                let (sin, cos) = (std::f64::consts::TAU * k as f64 / n as f64).sin_cos();
-                Complex::new(Self::of(-sin), Self::of(-cos))
+            let of = |part: fn(f64) -> f64| {
+                let angles = (0..n / 4 + 1).map(|k| std::f64::consts::TAU * k as f64 / n as f64);
+                angles.map(|angle| Self::of(-part(angle))).collect()
             };
-            plans.turns.entry(n).or_insert_with(|| (0..n / 4 + 1).map(turn).collect()).clone()
+            let made = || Arc::new(Turns { half: n / 2, re: of(f64::sin), im: of(f64::cos) });
+            plans.turns.entry(n).or_insert_with(made).clone()
         })
     }
 
@@ -454,11 +615,19 @@ pub(crate) trait Real: FftNum + Pod + namegrad_core::Element {
     }
 }
 
+/// `-i e^(-2πi k / n)` for the first quarter of the turn.
+pub(crate) struct Turns<T> {
+    /// Half of `n`.
+    half: usize,
+    re: Vec<T>,
+    im: Vec<T>,
+}
+
 /// The plans of past transforms, which planners keep.
 pub(crate) struct Plans<T: FftNum> {
     complex: FftPlanner<T>,
     real: RealFftPlanner<T>,
-    turns: HashMap<usize, Arc<[Complex<T>]>>,
+    turns: HashMap<usize, Arc<Turns<T>>>,
     /// The points of all transforms that were planned.
     points: usize,
     known: HashSet<usize>,

@@ -184,8 +184,8 @@ fn names_of(op: &'static str, x: &Tensor, dims: &[usize], new: &[Option<Name>], 
 #[track_caller]
 fn applied(op: &'static str, x: &Tensor, stages: Vec<Stage>, names: Option<Names>) -> Result<Tensor> {
     let mut value = x.value().rename(None)?;
-    for stage in &stages {
-        value = stage.run(op, &value)?;
+    for (at, stage) in stages.iter().enumerate() {
+        value = stage.run(op, value, at > 0)?;
     }
     if names.is_some() {
         value = value.rename(names)?;

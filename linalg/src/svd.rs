@@ -396,14 +396,19 @@ fn least_squares(
     let is_whole = m > n && values::numbers_or(rank.eq(n as i64)?.all(..)?.value(), true)?[0];
     let residuals = match is_whole {
         true => of.x.matmul(&y).sub(&system.b).square().sum(-2)?,
-        false => TensorOptions::new().dtype(x.dtype()).zeros([0])?,
+        false => y.reshape([-1]).narrow(0, 0, 0)?,
     };
     Ok((system.solution(y)?, residuals, of.numbers(rank)?, of.vectors(s, None)?))
 }
 
 fn norm(of: &Matrices, order: MatrixNorm) -> Result<Tensor> {
     let x = &of.x;
-    let extreme = |x: Tensor, largest: bool| if largest { x.amax(-1) } else { x.amin(-1) };
+    // The largest of no numbers is 0, as norms are not negative.
+    let extreme = |x: Tensor, largest: bool| match largest {
+        true if x.sizes()[x.ndim() - 1] == 0 => x.sum(-1),
+        true => x.amax(-1),
+        false => x.amin(-1),
+    };
     match order {
         MatrixNorm::Frobenius => x.norm([-2, -1]),
         MatrixNorm::Nuclear => of.singular_values()?.sum(-1),

@@ -1,7 +1,12 @@
 //! Kernels on plain values without names, with the matrices in the last two dims.
 
 use crate::common::*;
+use crate::kernels::lanes::{self as many, LANES};
+use crate::kernels::lu::SMALL;
 use crate::kernels::{Number, cholesky, each, eigen, lu as lus, svd as svds};
+
+/// From this number of matrices on, small ones are computed beside each other.
+const MANY: usize = 4;
 
 /// A tensor of zeros with the batch dims of `x` and these.
 fn blank(x: &NamedTensor, batch: usize, sizes: &[usize], dtype: DType) -> Result<NamedTensor> {
@@ -57,6 +62,16 @@ pub(crate) fn cholesky(x: &NamedTensor) -> Result<(NamedTensor, Vec<i32>)> {
     fn of<T: Number>(x: &NamedTensor) -> Result<(NamedTensor, Vec<i32>)> {
         let (count, [n, _]) = counted(x);
         let (mut y, mut infos) = (x.contiguous()?.deep_clone()?, vec![0; count]);
+        if n <= SMALL && n > 0 && runs(x, count) >= MANY {
+            each(
+                count.div_ceil(LANES),
+                LANES * n * n * n / 3,
+                ([y.as_mut_slice::<T>()?], [n * n * LANES]),
+                ([&mut infos], [LANES]),
+                &|_, _, [a], [infos]| many::cholesky(a, n, infos),
+            );
+            return Ok((y, infos));
+        }
         each(
             runs(x, count),
             n * n * n / 3,
@@ -88,6 +103,16 @@ pub(crate) fn lu(x: &NamedTensor) -> Result<Lu> {
         let (k, batch) = (m.min(n), x.ndim() - 2);
         let (mut factors, mut infos) = (x.contiguous()?.deep_clone()?, vec![0; count]);
         let mut pivots = blank(x, batch, &[k], DType::I32)?;
+        if m == n && n <= SMALL && n > 0 && runs(x, count) >= MANY {
+            each(
+                count.div_ceil(LANES),
+                LANES * m * n * k,
+                ([factors.as_mut_slice::<T>()?], [n * n * LANES]),
+                ([pivots.as_mut_slice::<i32>()?, &mut infos], [n * LANES, LANES]),
+                &|_, _, [a], [pivots, infos]| many::lu(a, n, pivots, infos),
+            );
+            return Ok(Lu { factors, pivots, infos });
+        }
         each(
             runs(x, count),
             m * n * k,
@@ -120,9 +145,23 @@ pub(crate) fn lu_solve(
         let batch = broadcast(factors, b)?;
         let sizes: Vec<usize> = batch.iter().copied().chain([n, columns]).collect();
         let mut x = b.expand(&sizes[..])?.contiguous()?.deep_clone()?;
-        let (places, count) = (places(factors, &batch)?, batch.iter().product());
+        let (places, count) = (places(factors, &batch)?, batch.iter().product::<usize>());
         let (factors, pivots) = (factors.contiguous()?, pivots.contiguous()?);
         let (factors, pivots) = (read::<T>(&factors)?, read::<i32>(&pivots)?);
+        if n <= SMALL && n * columns > 0 && runs(b, count) >= MANY {
+            each(
+                count.div_ceil(LANES),
+                LANES * n * n * columns,
+                ([x.as_mut_slice::<T>()?], [n * columns * LANES]),
+                ([], []),
+                &|_, at, [x], []| {
+                    let own = |k: usize| places[at * LANES + k];
+                    let of = |k: usize| (&factors[own(k) * n * n..], &pivots[own(k) * n..]);
+                    many::solve(of, n, x, columns, adjoint);
+                },
+            );
+            return Ok(x);
+        }
         each(
             runs(b, count),
             n * n * columns,

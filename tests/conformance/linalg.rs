@@ -23,10 +23,19 @@ table! {
         c.text("driver"); // how it is computed
         by_name::required("lstsq", c)?
     };
-    "linalg.tensorsolve" => |c| {
-        let moved = if c.has("dims") { c.ints("dims")? } else { Vec::new() };
-        let last: Vec<isize> = (-(moved.len() as isize)..0).collect();
-        c.x(0)?.movedim(&moved[..], &last[..]).tensorsolve(c.x(1)?)?
+    // `torch.lu_solve` has the right side first.
+    "lu_solve" => |c| match c.x(2)?.dtype() {
+        DType::I32 => c.x(1)?.lu_solve(c.x(2)?, c.x(0)?, ..)?.outputs(),
+        _ => by_name::required("lu_solve", c)?,
+    };
+    // `torch.svd` gives `v`, not its transpose.
+    "svd" => |c| {
+        let options = SvdOptions::new().full_matrices(!c.flag("some", true));
+        let (u, s, vt) = c.x(0)?.svd_with(.., options)?;
+        match c.flag("compute_uv", true) {
+            true => vec![u, s, vt.mt()?],
+            false => return missing("`compute_uv`"),
+        }
     };
 }
 

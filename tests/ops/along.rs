@@ -236,6 +236,15 @@ pub(crate) mod composed {
         assert_eq!(x.to(DType::I64).unwrap().quantile(0.5, "C").unwrap_err().kind(), ErrorKind::DType);
         assert_eq!(x.sum(..).unwrap().diff(0).unwrap_err().kind(), ErrorKind::Shape);
     }
+
+    /// Between two elements, a quantile rises by their difference.
+    #[test]
+    fn the_gradient_of_the_place_of_a_quantile() {
+        let x = Tensor::new([5.0, 1.0, 3.0]).unwrap().to(DType::F64).unwrap();
+        let q = Tensor::new([0.2, 0.9]).unwrap().to(DType::F64).unwrap().requiring_grad().unwrap();
+        x.quantile(&q, 0).unwrap().sum(..).unwrap().backward().unwrap();
+        assert_eq!(q.grad().unwrap().to_vec::<f64>().unwrap(), [4.0, 4.0]);
+    }
 }
 
 #[test]
@@ -290,14 +299,15 @@ fn gradient32_of(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Ve
     x.grad().expect("it was computed").to(DType::F32)?.to_vec()
 }
 
-/// A gradient that an argument of numbers would lose is an error, and that of a spacing is computed.
+/// The gradients of quantiles by their places, and of derivatives by a spacing, which are arguments.
 #[test]
 fn numbers_of_tensors_keep_their_gradients() -> Result<()> {
     let x = Tensor::new([1.0, 4.0, 9.0, 16.0])?;
     let q = Tensor::new(0.5)?.requiring_grad()?;
-    let refused = x.quantile(&q, 0).unwrap_err();
-    assert_eq!((refused.kind(), refused.repair().is_some()), (ErrorKind::Autograd, true));
-    assert_eq!(x.quantile(&q.detach(), 0)?.item::<f32>()?, 6.5);
+    let median = x.quantile(&q, 0)?;
+    assert_eq!(median.item::<f32>()?, 6.5);
+    median.backward()?;
+    assert_eq!(q.grad().unwrap().item::<f32>()?, 15.0); // (9 - 4) (n - 1)
     let step = Tensor::new(2.0)?.requiring_grad()?;
     let slopes = x.gradient_with(0, GradientOptions::new().spacing(&step))?;
     slopes[0].select(0, 1)?.backward()?; // 8 / (2 step)

@@ -175,6 +175,7 @@ cases! {
     scaled_modified_bessel_k1 { (x: numbers("N=3", [1.0, 3.0, 5.0])) => "N=3" to_float, |i| plain::modified_bessel_k(1.0, x.at(i), x.at(i)), scale 1.0; }
     spherical_bessel_j0 { (x: numbers("N=3", [1.0, 5.0, -3.0])) => "N=3" to_float, |i| x.at(i).sin() / x.at(i), scale 1.0; }
     airy_ai { (x: numbers("N=4", [1.0, 2.0, -3.0, 0.0])) => "N=4" to_float, |i| plain::airy(x.at(i)), scale 1.0; }
+    airy_ai_prime { (x: numbers("N=4", [1.0, 2.0, -3.0, 0.0])) => "N=4" to_float, |i| (plain::airy(x.at(i) + 1e-5) - plain::airy(x.at(i) - 1e-5)) / 2e-5, scale 1e6; }
     xlog1py { (x: numbers("N=3", [0.0, 2.0, -1.0]), y: numbers("N=3", [0.5, 1.0, 2.0])) => "N=3" to_float, |i| if x.at(i) == 0.0 { 0.0 } else { x.at(i) * y.at(i).ln_1p() }, scale 3.0; }
     zeta { (s: index("N=3", [2, 3, 9]), q: numbers("N=3", [1.0, 2.0, 1.5])) => "N=3" to_float, |i| sum(20000, |k| (q.at(i) + k as f64).powf(-s.at(i))) + (q.at(i) + 19999.5).powf(1.0 - s.at(i)) / (s.at(i) - 1.0), scale 2.0; }
     gammainc { (a: index("N=3", [1, 2, 3]), x: numbers("N=3", [1.0, 2.0, 0.5])) => "N=3" to_float, |i| 1.0 - upper_gamma(a.at(i), x.at(i)), scale 1.0; }

@@ -111,6 +111,35 @@ fn a_complete_q_of_a_tall_matrix_has_no_gradient() -> Result<()> {
     Ok(())
 }
 
+/// The rows and columns of a triangle can be any dims, and so can those of its gradient.
+#[test]
+fn a_triangle_in_other_dims() -> Result<()> {
+    let solved = |dims: bool, left: bool| -> Result<[Tensor; 3]> {
+        manual_seed(1);
+        let x = Tensor::randn([3, 2, 3])?
+            .add(Tensor::eye(3, 3)?.unsqueeze(1)?)?
+            .to(DType::F64)?
+            .requiring_grad()?; // [col, N, row]
+        let b = Tensor::randn([4, 2, 3, 3])?.to(DType::F64)?.requiring_grad()?;
+        let options = SolveTriangularOptions::new().left(left);
+        let y = match dims {
+            true => {
+                let x = x.rename(["col", "N", "row"])?;
+                x.solve_triangular_with(&b, Triangle::Lower, options.dim(["row", "col"]))?
+            }
+            false => x.permute([1, 2, 0])?.solve_triangular_with(&b, Triangle::Lower, options)?,
+        };
+        y.sin().sum(..)?.backward()?;
+        Ok([y.rename(None)?, x.grad().expect("a gradient"), b.grad().expect("a gradient")])
+    };
+    for left in [true, false] {
+        for (one, other) in solved(true, left)?.iter().zip(&solved(false, left)?) {
+            assert!(one.allclose(other)?, "{one} and {other}");
+        }
+    }
+    Ok(())
+}
+
 /// In `Σ_j a[i, j] y[j, k] = b[i, k]`, the rows of the solution are the columns of the triangle.
 #[test]
 fn a_solution_has_the_names_of_the_equation() -> Result<()> {

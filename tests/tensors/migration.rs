@@ -394,6 +394,7 @@ fn page(tensors: [Tensor; 11], net: Linear, path: &str, data: [[f32; 2]; 2]) -> 
     x.floor_divide(&y)?;
     x.trunc_divide(&y)?;
     x.solve_triangular(&y, Triangle::Upper)?;
+    x.solve_triangular_with(&y, Triangle::Upper, SolveTriangularOptions::new().dim([1, 0]))?;
     let (a, b) = (Tensor::new([[4.0, 1.0], [1.0, 3.0]])?, Tensor::new([[1.0, 2.0], [3.0, 4.0]])?);
     let (c, l) = (b.clone(), a.cholesky(..)?);
     a.solve(&b, ..)?;

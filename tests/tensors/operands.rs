@@ -252,7 +252,8 @@ fn numbers_wrapped_where_a_range_ends() -> Result<()> {
 fn fractional_steps_made_equal_integers() -> Result<()> {
     let integers = TensorOptions::new().dtype(DType::I64);
     assert!(integers.arange(0.0, 3.0, 0.5).is_err());
-    assert_eq!(integers.arange(0.0, 3.0, 1.5)?.to_vec::<i64>()?, [0, 1, 2]);
+    assert_eq!(integers.arange(0.0, 3.0, 1.5)?.to_vec::<i64>()?, [0, 1]);
+    assert_eq!(integers.arange(2.1, -2.9, -1.0)?.to_vec::<i64>()?, [2, 1, 0, -1, -2]);
     Ok(())
 }
 

@@ -50,6 +50,7 @@ const ROWS: &[Row] = &[
     row("scaled_modified_bessel_k1", |x| x.scaled_modified_bessel_k1(), [8.0, 4.0], 0.0),
     row("spherical_bessel_j0", |x| x.spherical_bessel_j0(), [8.0, 4.0], 0.0),
     row("airy_ai", |x| x.airy_ai(), [40.0, 4.0], 0.0),
+    row("airy_ai_prime", |x| x.airy_ai_prime(), [40.0, 4.0], 0.1),
     row("gammainc_0.001", |x| x.full_like(0.001)?.gammainc(x), [40.0, 4.0], 0.0),
     row("gammainc_0.5", |x| x.full_like(0.5)?.gammainc(x), [40.0, 4.0], 0.0),
     row("gammainc_3.0", |x| x.full_like(3.0)?.gammainc(x), [40.0, 4.0], 0.0),

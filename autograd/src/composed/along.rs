@@ -1,10 +1,10 @@
 //! Composed ops along one dim.
 
+use crate::Tensor;
 use crate::chain::*;
 use crate::composed::numbers::Numbers;
-use crate::{Tensor, TensorOptions};
 use namegrad_core::args::{Immediate, Over};
-use namegrad_core::{DType, Error, ErrorKind, Name, Names, Result};
+use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result};
 use namegrad_macros::composed;
 
 /// What a quantile is that falls between two elements.
@@ -191,7 +191,14 @@ fn quantiles(
         let message = format!("q must have the dtype of x, got {} and {}", of.dtype(), x.dtype());
         return Err(Error::new(ErrorKind::DType, op, message));
     }
-    let (numbers, several) = q.flat(op, "q")?;
+    let followed = match q {
+        Numbers::Tensors(tensors) => tensors.first().filter(|q| q.is_followed()),
+        _ => None,
+    };
+    let (numbers, several) = match followed {
+        Some(q) => Numbers::from(&q.detach()).flat(op, "q")?,
+        None => q.flat(op, "q")?,
+    };
     if let Some(q) = numbers.iter().find(|q| !(0.0..=1.0).contains(*q)) {
         let error = Error::new(ErrorKind::Value, op, format!("q must be between 0 and 1, got {q}"));
         // A percentage.
@@ -206,8 +213,14 @@ fn quantiles(
     }
     let one = kernels::lane(op, x, &dim)?;
     let quantile = match numbers[..] {
-        [q] if !skip => kernels::of_lane(x, q, one, interpolation).unsqueeze(0)?,
-        _ => kernels::sorted(x, &numbers, one, interpolation, skip)?,
+        [q] if !skip && followed.is_none() => kernels::of_lane(x, q, one, interpolation).unsqueeze(0)?,
+        _ => {
+            let q = match followed {
+                Some(q) => q.unnamed().reshape([-1])?,
+                None => Tensor::constant(NamedTensor::from_slice(&numbers, [numbers.len()])?),
+            };
+            kernels::sorted(x, &q, one, interpolation, skip)?
+        }
     };
     // [q, ..., 1, ...], or [q, 1] for all elements
     let rest = x.names().iter(x.ndim()).enumerate().filter(|(d, _)| dim.keep || !dim.contains(d));
@@ -308,7 +321,7 @@ mod kernels {
     #[track_caller]
     pub(super) fn sorted(
         x: &Tensor,
-        q: &[f64],
+        q: &Tensor,
         one: Option<usize>,
         between: Between,
         skip: bool,
@@ -324,8 +337,7 @@ mod kernels {
             true => is_nan.logical_not().sum(keep(-1)).sub(1).clamp_min(0)?,
             false => is_nan.sum(keep(-1)).mul(0).add(lanes.sizes()[lanes.ndim() - 1] as i64 - 1)?,
         };
-        let q = TensorOptions::new().dtype(wide).tensor(q.to_vec())?;
-        let ranks = last.to(wide).mul(&q)?; // [.., q]
+        let ranks = last.to(wide).mul(q.to(wide)?)?; // [.., q]
         let at = |ranks: Tensor| sorted.gather(&ranks.to(DType::I64)?, -1);
         let quantile = match between {
             Between::Lower => at(ranks.floor()?)?,

@@ -8,9 +8,10 @@ use namegrad_macros::derivatives;
 
 derivatives! { linalg; |g, cx|
     qr(x; dim, mode) -> (q, r) { x: [q r; dim mode] placed_gradient([g_q, g_r], [q, r], dim, mode)? }
-    solve_triangular(x, other; upper, left, unitriangular) -> y {
-        x: [x y; upper left unitriangular] triangle_gradient(&solved(g, x, upper, left, unitriangular)?, y, upper, left, unitriangular)?,
-        other: [x; upper left unitriangular] solved(g, x, upper, left, unitriangular)?
+    solve_triangular(x, other; upper, left, unitriangular, dim) -> y {
+        x: [x y; upper left unitriangular dim] triangle_gradient(&solved(g, x, upper, left, unitriangular, dim)?, y, upper, left, unitriangular)?
+            .movedim([-2, -1], dim.map(|at| at as isize - x.ndim() as isize))?,
+        other: [x; upper left unitriangular dim] solved(g, x, upper, left, unitriangular, dim)?
     }
 }
 
@@ -72,12 +73,16 @@ fn right_solved(x: &Tensor, r: &Tensor) -> Result<Tensor> {
 }
 
 /// The solution of the transposed system for `g`.
-fn solved(g: &Tensor, x: &Tensor, upper: Triangle, left: bool, unit: bool) -> Result<Tensor> {
-    x.mt().solve_triangular_with(
-        g,
-        upper.transposed(),
-        SolveTriangularOptions::new().left(left).unitriangular(unit),
-    )
+fn solved(
+    g: &Tensor,
+    x: &Tensor,
+    upper: Triangle,
+    left: bool,
+    unit: bool,
+    [rows, columns]: [usize; 2],
+) -> Result<Tensor> {
+    let options = SolveTriangularOptions::new().left(left).unitriangular(unit).dim([columns, rows]);
+    x.solve_triangular_with(g, upper.transposed(), options)
 }
 
 /// `-solved yᵀ` or `-yᵀ solved`, in the triangle that is read.

@@ -95,7 +95,8 @@ derivatives! { unary; |g, cx|
     scaled_modified_bessel_k0(x) -> y { x: [x y] g * (y - x.scaled_modified_bessel_k1()?) }
     scaled_modified_bessel_k1(x) -> y { x: [x y] g * (y - x.scaled_modified_bessel_k0()? - y / x) }
     spherical_bessel_j0(x) -> y { x: [x y] g * x.eq(0).logical_or(x.isinf()?).choose(0.0, (x.cos()? - y) / x)? }
-    airy_ai refused;
+    airy_ai(x) -> y    { x: [x] g * x.airy_ai_prime()? }
+    airy_ai_prime(x) -> y { x: [x] g * x.isinf().choose(0.0, x.mul(x.airy_ai()?)?)? }
     erfcx(x) -> y      { x: [x] g * (2.0 * x * x.erfcx()? - 2.0 / PI.sqrt()) }
     ndtr(x) -> y       { x: [x] g * normal_density(x)? }
     ndtri(x) -> y      { x: [y] g * (y.square()? * 0.5).exp()? * TAU.sqrt() }

@@ -200,9 +200,17 @@ impl Argument for Reduced {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matrix(pub Dims);
 
-impl From<std::ops::RangeFull> for Matrix {
-    fn from(all: std::ops::RangeFull) -> Matrix {
-        Matrix(all.into())
+impl Matrix {
+    /// The last two dims.
+    pub const LAST: Matrix = Matrix(Dims::ALL);
+}
+
+/// A [`Matrix`] that is an option.
+pub type MatrixDims = Matrix;
+
+impl<T: Into<Dims>> From<T> for Matrix {
+    fn from(dims: T) -> Matrix {
+        Matrix(dims.into())
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn fill<T: Copy>(y: &mut Room<T>, value: T) -> &mut [T] {
 
 /// `y = x`, of the same length.
 #[inline(always)]
-pub(crate) fn copy<'a, T: Copy>(y: &'a mut Room<T>, x: &[T]) -> &'a mut [T] {
+pub fn copy<'a, T: Copy>(y: &'a mut Room<T>, x: &[T]) -> &'a mut [T] {
     // SAFETY: any element may be in a room, which is written and not read here.
     y.copy_from_slice(unsafe { &*(std::ptr::from_ref(x) as *const Room<T>) });
     // SAFETY: the line above writes each element.
@@ -61,7 +61,7 @@ pub(crate) fn copy<'a, T: Copy>(y: &'a mut Room<T>, x: &[T]) -> &'a mut [T] {
 }
 
 /// `count` parts of `len` elements, one after another: `f` writes its part and returns it.
-pub(crate) fn write_in_turn<T>(
+pub fn write_in_turn<T>(
     y: &mut Room<T>,
     count: usize,
     len: usize,

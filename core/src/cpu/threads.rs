@@ -89,7 +89,7 @@ fn each_part_of<A: Send>(y: &mut [A], len: usize, f: &(dyn for<'p> Callback<(usi
 
 /// [`each_part`] of a room: `f` writes its part and returns it.
 #[inline(always)]
-pub(crate) fn write_parts<'a, A: Send>(
+pub fn write_parts<'a, A: Send>(
     y: &'a mut Room<A>,
     len: usize,
     f: &(impl for<'p> Fn(usize, &'p mut Room<A>) -> &'p mut [A] + Sync),

@@ -166,9 +166,9 @@ fn range(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<Named
             "upper bound and lower bound inconsistent with step sign: {first} -> {last} in steps of {by}"
         ));
     }
-    // As in PyTorch, the number of elements is computed before truncation for dtypes smaller than `i64`.
+    // As in PyTorch, the number of elements is computed before truncation.
     let fractions = [first, last, by].iter().any(|number| number.fract() != 0.0);
-    let count = match integers && (dtype == DType::I64 || !fractions) {
+    let count = match integers && !fractions {
         true => {
             usize::try_from((to - from).unsigned_abs().div_ceil(stride.unsigned_abs())).unwrap_or(usize::MAX)
         }

@@ -1,7 +1,7 @@
 //! Matrix decompositions and systems of linear equations. The last two dims are the matrices; all dims before
 //! them are batch dims.
 
-use crate::args::Value;
+use crate::args::{MatrixDims, Value};
 use crate::cpu::linalg;
 use crate::device::{compute, compute_in};
 use crate::dtype::{DType, Element, dispatch};
@@ -50,6 +50,7 @@ ops! { linalg;
     /// # Shapes
     /// - `x`: `[.., n, n]`
     /// - `other`: `[.., n, m]`, or `[.., m, n]` with `left` false
+    /// - `dim`: the rows and the columns of `x`, by default the last two dims
     /// - result: like `other`, but the rows have the name of the columns of `x`, with which they are summed, or
     ///   with `left` false the columns that of the rows of `x`. If neither rows nor columns of `x` have a name,
     ///   the names are those of `other`.
@@ -63,7 +64,7 @@ ops! { linalg;
     /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    solve_triangular (x, other; upper: Triangle, left: bool = true, unitriangular: bool = false)
+    solve_triangular (x, other; upper: Triangle, left: bool = true, unitriangular: bool = false, dim: MatrixDims = MatrixDims::LAST)
         on floats names contracts;
 }
 
@@ -210,8 +211,14 @@ pub(crate) mod kernels {
         upper: Triangle,
         left: bool,
         unitriangular: bool,
+        dim: [usize; 2],
     ) -> Result<NamedTensor> {
         const OP: &str = "solve_triangular";
+        let last = [x.ndim() - 2, x.ndim() - 1];
+        if dim != last {
+            let x = &x.movedim(dim.to_vec(), last.to_vec())?;
+            return solve_triangular(x, other, upper, left, unitriangular, last);
+        }
         let both = |error: Error| error.with_inputs(&[x, other]);
         let ([rows, n], [m, cols]) = (matrix(OP, x).map_err(both)?, matrix(OP, other).map_err(both)?);
         if x.dtype() != other.dtype() {
@@ -229,7 +236,8 @@ pub(crate) mod kernels {
         }
         if !left {
             // `y x = other` is `xᵀ yᵀ = otherᵀ`.
-            return solve_triangular(&x.mt()?, &other.mt()?, upper.transposed(), true, unitriangular)?.mt();
+            return solve_triangular(&x.mt()?, &other.mt()?, upper.transposed(), true, unitriangular, dim)?
+                .mt();
         }
         // The rows of `other` belong to those of the triangle, and the rows of the solution to its columns.
         rules::contracted(OP, ["x", "other"], [x.input(), other.input()], [x.ndim() - 2, other.ndim() - 2])?;

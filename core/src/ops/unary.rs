@@ -165,7 +165,9 @@ ops! { unary;
     /// The spherical Bessel function of the first kind of order 0: `sin x / x`, 1 at 0.
     spherical_bessel_j0 (x) scalar { float: T::from_f64(rare::spherical_j0(x.to_f64())) }
     /// Airy's function `Ai(x)`, the solution of `y'' = x y` that vanishes at infinity.
-    airy_ai (x) scalar { float: T::from_f64(rare::airy_ai(x.to_f64())) }
+    airy_ai (x) scalar { float: T::from_f64(rare::airy_ai(x.to_f64())[0]) }
+    /// The derivative of [`airy_ai`](Self::airy_ai); 0 at both infinities.
+    airy_ai_prime (x) scalar { float: T::from_f64(rare::airy_ai(x.to_f64())[1]) }
     /// The bitwise "not" of integers; the logical "not" of `bool`.
     bitwise_not bitwise_not_ (x) { int: !x, boolean: !x }
     /// Whether each element is zero or false.
@@ -182,8 +184,7 @@ ops! { unary;
     /// result and the derivative are NaN. If `eps` is 0 or more, `x` is first clamped to [`eps`, `1 - eps`],
     /// outside of which the derivative is 0.
     logit logit_ (x; eps: f64 = -1.0) scalar {
-        float: x.maximum(if eps < T::ZERO { T::NEG_INFINITY } else { eps })
-            .minimum(if eps < T::ZERO { T::INFINITY } else { T::ONE - eps }).logit()
+        float: (if eps < T::ZERO { x } else if x < eps { eps } else if x > T::ONE - eps { T::ONE - eps } else { x }).logit()
     }
     /// The derivative of order `n` of [`digamma`](Self::digamma): `(-1)ⁿ⁺¹ n! Σ (x + k)⁻ⁿ⁻¹` over
     /// `k ≥ 0`; `digamma` itself for 0.

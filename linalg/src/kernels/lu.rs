@@ -10,7 +10,7 @@ use faer::linalg::triangular_solve::{
 use faer::{MatMut, MatRef, Par, Spec};
 
 /// Below this number of rows and columns, plain loops are faster.
-const SMALL: usize = 32;
+pub(crate) const SMALL: usize = 32;
 
 /// The factors of a matrix with `m` rows and `n` columns, in its place: below the diagonal those of `l`, whose
 /// diagonal is 1, and `u`. Row `i` was swapped with row `pivots[i]`, counted from 1 as in LAPACK. Returns 0, or

@@ -1,8 +1,10 @@
 //! Factorizations of batches of row-major matrices, one matrix at a time, so that results do not depend on the
-//! number of threads. Small matrices have plain loops; larger ones go to `faer`.
+//! number of threads. Small matrices have plain loops, for many matrices at a time ([`lanes`]); larger ones go
+//! to `faer`.
 
 pub(crate) mod cholesky;
 pub(crate) mod eigen;
+pub(crate) mod lanes;
 pub(crate) mod lu;
 pub(crate) mod svd;
 
@@ -121,14 +123,15 @@ fn divided<T: Number, const N: usize, const M: usize>(
     }
 }
 
-/// The parts of the first `count` matrices, which are removed from the slices.
+/// The parts of the first `count` matrices, or of as many as there are, which are removed from the slices.
 fn taken<'a, T, const N: usize>(
     parts: &mut [&'a mut [T]; N],
     sizes: [usize; N],
     count: usize,
 ) -> [&'a mut [T]; N] {
     std::array::from_fn(|k| {
-        let (first, rest) = std::mem::take(&mut parts[k]).split_at_mut(sizes[k] * count);
+        let part = std::mem::take(&mut parts[k]);
+        let (first, rest) = part.split_at_mut(part.len().min(sizes[k] * count));
         parts[k] = rest;
         first
     })
