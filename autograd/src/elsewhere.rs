@@ -24,6 +24,13 @@ pub trait Elsewhere: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Those of the op, and of the messages between processes.
     fn outputs(&self, call: &Call<'_>) -> Result<Vec<NamedTensor>>;
 
+    /// Random numbers for a tensor that stands for this, which do not depend on each other: `draw` makes those
+    /// of a shape, such as `shape`, which has the dims of the tensor, or size 1 for some of them.
+    ///
+    /// # Errors
+    /// Those of the draw.
+    fn drawn(&self, shape: Shape, draw: &dyn Fn(Shape) -> Result<NamedTensor>) -> Result<NamedTensor>;
+
     /// All numbers of a tensor that stands for this, with its names.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ fn planned(ranks: usize) -> Result<RankPlan> {
         .shard([("N", "data"), ("heads", "model"), ("feedforward", "model")])?
         .zero(1, "data")?;
     let layer = TransformerEncoderLayer::builder(("embed", 4096), ("heads", 32), "time");
-    let layer = layer.dim_feedforward(16_384).dropout(0.0);
+    let layer = layer.dim_feedforward(16_384);
     let model = on_device(Device::Meta, || TransformerEncoder::new(layer, 35))?;
     mesh.split(&model)?;
     let mut optimizer = AdamW::new(model.parameters())?;

@@ -139,7 +139,7 @@ impl Group {
     fn run(&self, op: &'static str, collective: Collective, x: &Tensor) -> Result<Tensor> {
         let is_recorded = x.requires_grad() && is_grad_enabled();
         if is_recorded && !collective.is_differentiable() {
-            let message = format!("{collective:?} has no derivative");
+            let message = format!("{op}({collective}) has no derivative");
             return Err(Error::new(ErrorKind::Autograd, op, message)
                 .with_operands([x.shape()])
                 .with_repair("x.detach()"));

@@ -12,6 +12,9 @@ use std::time::Duration;
 /// the rank, and the processes of all ranks end. A rank that ends while others still wait for it is an error of
 /// these.
 ///
+/// A program that goes on after the error of calls that differ, or of a rank that has waited in vain, still
+/// ends as one that has failed: the ranks have lost each other.
+///
 /// `mpirun` and `srun` end all ranks when one is killed.
 ///
 /// Ops run on as many threads as there are cores for each rank of this machine, or as `RAYON_NUM_THREADS` says.

@@ -2,10 +2,11 @@
 
 use crate::Tensor;
 use crate::chain::*;
+use crate::elsewhere::behind;
 use crate::rules::kernels;
 use namegrad_core::ops::attention::{AttentionArgs, attention_backward, attention_dropout};
 use namegrad_core::options::{TrilOptions, TriuOptions};
-use namegrad_core::{NamedTensor, Result, keep};
+use namegrad_core::{NamedTensor, Names, Result, Shape, keep};
 use namegrad_macros::derivatives;
 
 derivatives! { attention; |g, cx|
@@ -55,7 +56,12 @@ fn gradients(
     // A query that sees no key has no weights.
     let blind = lse.eq(f64::NEG_INFINITY).unsqueeze(-1)?;
     let w = scores.masked_fill(&blind, 0.0).softmax(-1).masked_fill(&blind, 0.0)?;
-    let kept = attention_dropout(draw.value(), args.dropout_p, w.sizes(), dtype)?.map(Tensor::constant);
+    let shape = Shape { sizes: w.sizes().into(), names: Names::none() };
+    let kept = attention_dropout(draw.value(), args.dropout_p, dtype, &|draw| match behind(w.value()) {
+        Some(what) => what.drawn(shape.clone(), draw),
+        None => draw(shape.clone()),
+    });
+    let kept = kept?.map(Tensor::constant);
     let dropped = |x: Tensor| match &kept {
         Some(kept) => x.mul(kept),
         None => Ok(x),

@@ -458,7 +458,8 @@ pub fn attention_backward(
     kernels::backward(g, inputs, attn_mask, kept, args, wants)
 }
 
-/// The factors of the weights of an attention with dropout, for a gradient that is differentiated again.
+/// The factors of the weights of an attention with dropout, for a gradient that is differentiated again. `made`
+/// gives them from a function that draws as many as a shape has.
 ///
 /// # Errors
 /// [`ErrorKind::OutOfMemory`].
@@ -467,19 +468,18 @@ pub fn attention_backward(
 pub fn attention_dropout(
     draw: &NamedTensor,
     p: f64,
-    sizes: &[usize],
     dtype: DType,
+    made: &dyn Fn(&dyn Fn(Shape) -> Result<NamedTensor>) -> Result<NamedTensor>,
 ) -> Result<Option<NamedTensor>> {
     if draw.numel() == 0 {
         return Ok(None);
     }
     let [seed, offset] = draw.elements_to_check::<i64>()?[..] else {
-        let shape = Shape { sizes: sizes.into(), names: Names::none() };
-        return NamedTensor::filled("dropout", shape, dtype, 0.into()).map(Some); // on the meta device
+        return made(&|shape| NamedTensor::filled("dropout", shape, dtype, 0.into())).map(Some); // on the meta device
     };
     let mut generator = Generator::from_seed(seed as u64);
     generator.set_state(GeneratorState { seed: seed as u64, offset: offset as u64 });
     let factor = if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 };
-    let shape = Shape { sizes: sizes.into(), names: Names::none() };
-    generator.scope(|| NamedTensor::choice("dropout", shape, 1.0 - p, [0.0, factor], dtype)).map(Some)
+    let drawn = |shape: Shape| NamedTensor::choice("dropout", shape, 1.0 - p, [0.0, factor], dtype);
+    generator.scope(|| made(&drawn)).map(Some)
 }

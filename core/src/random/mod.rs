@@ -140,7 +140,8 @@ fn entropy() -> u64 {
 ///
 /// The lock is not held while the elements are generated. Otherwise a `rayon` thread that waits for its part
 /// of a draw could start other work that draws too, and deadlock.
-pub(crate) fn next_of_default(n: usize) -> Generator {
+#[doc(hidden)]
+pub fn next_of_default(n: usize) -> Generator {
     let scoped = || SCOPED.with_borrow_mut(|scoped| scoped.as_mut().map(|generator| generator.split_off(n)));
     let next = REPLAYED.with_borrow_mut(VecDeque::pop_front).or_else(scoped);
     let next = next.unwrap_or_else(|| default_generator().split_off(n));

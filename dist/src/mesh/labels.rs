@@ -64,6 +64,9 @@ impl Slot {
     }
 }
 
+/// Gives the outputs of an op for the parts of its inputs, of which these labels are split along the axes.
+type Run<'r> = dyn Fn(&mut Slots<'_>, &[Option<Label>]) -> Result<Vec<NamedTensor>> + 'r;
+
 /// The inputs of a call, in parts.
 pub(crate) struct Slots<'a> {
     pub(crate) axes: &'a Axes,
@@ -111,7 +114,12 @@ impl<'a> Slots<'a> {
     }
 
     /// The outputs of the op on parts that fit each other, joined.
-    pub(crate) fn by_labels(mut self, labels: &Labels<'_>) -> Result<Vec<Value>> {
+    pub(crate) fn by_labels(self, labels: &Labels<'_>) -> Result<Vec<Value>> {
+        self.by_labels_with(labels, &|slots, _| slots.run())
+    }
+
+    /// [`by_labels`](Self::by_labels), where `run` gives the outputs for the parts.
+    pub(crate) fn by_labels_with(mut self, labels: &Labels<'_>, run: &Run<'_>) -> Result<Vec<Value>> {
         let axes = self.axes;
         let mut chosen: Vec<Option<(Label, Split)>> = Vec::new();
         for axis in 0..axes.all.len() {
@@ -131,7 +139,9 @@ impl<'a> Slots<'a> {
             }
         }
         let mut made = Vec::new();
-        for (number, mut part) in self.run()?.into_iter().enumerate() {
+        let split: Vec<Option<Label>> =
+            chosen.iter().map(|choice| choice.as_ref().map(|(label, _)| *label)).collect();
+        for (number, mut part) in run(&mut self, &split)?.into_iter().enumerate() {
             let mut splits = vec![None; axes.all.len()];
             let mut is_term = false;
             if let Some(own) = labels.outputs.get(number) {

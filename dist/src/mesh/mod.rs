@@ -1,6 +1,7 @@
 //! [`Mesh`], ranks along named axes, and models whose dims are split over them by name. `value.rs` has tensors
 //! in parts, `rules.rs` how ops run on them, and `state.rs` the states of models and optimizers.
 
+mod drawn;
 mod labels;
 mod lifted;
 mod mixing;
@@ -142,6 +143,7 @@ impl Mesh {
     pub fn on<S: Into<String>>(group: &Group, axes: impl IntoIterator<Item = (S, usize)>) -> Result<Mesh> {
         let sizes: Vec<(String, usize)> = axes.into_iter().map(|(name, size)| (name.into(), size)).collect();
         let text: Vec<String> = sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
+        Error::ensure(!sizes.is_empty(), ErrorKind::Value, OP, || "a mesh has at least one axis")?;
         for (at, (name, _)) in sizes.iter().enumerate() {
             Error::ensure(sizes[..at].iter().all(|(other, _)| other != name), ErrorKind::Value, OP, || {
                 format!("two axes are called '{name}'")
@@ -388,8 +390,8 @@ impl Mesh {
     /// A scope is for the passes of one step: its parameters have the values of its beginning. For an optimizer
     /// that computes the loss itself there is [`closure`](Self::closure).
     ///
-    /// All ranks run the same ops. Random numbers are those of one process, because all ranks draw the numbers
-    /// of the whole.
+    /// All ranks run the same ops. Random numbers are those of one process: all ranks draw the same ones, and
+    /// their parts of what dropout drops.
     ///
     /// # Errors
     /// Those of `f`; [`ErrorKind::Value`] at the end of the first scope if no parameter and no
@@ -623,10 +625,18 @@ impl Mesh {
             return Ok(());
         };
         let near = closest(name.as_str(), state.others.iter().map(|name| name.as_str()));
-        let hint = near.map_or(String::new(), |name| format!("; did you mean '{name}'?"));
+        let mut others: Vec<&str> = state.others.iter().map(|name| name.as_str()).collect();
+        others.sort_unstable();
+        let others = others.join("', '");
+        let hint = match near {
+            Some(name) => format!("; did you mean '{name}'?"),
+            None if others.is_empty() => String::new(),
+            None => format!("; other dims were '{others}'"),
+        };
         let message =
             format!("no tensor that split() or part() was given has the dim '{name}' of the table{hint}");
-        Err(Error::new(ErrorKind::Value, OP, message).with_repair("mesh.part(&x)?, for a batch"))
+        Err(Error::new(ErrorKind::Value, OP, message)
+            .with_repair("mesh.part(&x)?, for a batch, or a table without the name"))
     }
 }
 

@@ -3,9 +3,9 @@
 //! run on the wholes.
 
 use super::labels::{Join, Label, Labels, Slots, WHOLE};
-use super::mixing;
 use super::value::{Axes, Parted, Value, parted};
 use super::views;
+use super::{drawn, mixing};
 use crate::backend::Reduction;
 use crate::traffic;
 use namegrad::autograd::elsewhere::Call;
@@ -365,17 +365,28 @@ fn convolved(slots: Slots<'_>, sizes: &[Vec<usize>], args: &Args) -> Result<Vec<
 /// Attention, whose batches and heads can be split.
 fn attended(slots: Slots<'_>, sizes: &[Vec<usize>]) -> Result<Vec<Value>> {
     // The last of the arguments is `window`; the first is the probability of dropout.
-    let dropped = slots.call.args().is_none_or(|args| {
-        args.downcast_ref::<(f64, bool, Option<f64>, bool, Option<usize>)>().is_none_or(|args| args.0 != 0.0)
-    });
+    let args = slots.call.args();
+    let args =
+        args.as_ref().and_then(|args| args.downcast_ref::<(f64, bool, Option<f64>, bool, Option<usize>)>());
+    let Some((drops, is_grouped)) = args.map(|args| (args.0 != 0.0, args.3)) else {
+        return slots.run_whole();
+    };
     let n = sizes[0].len();
-    if dropped || n < 2 || sizes[1].len() != n || sizes[2].len() != n {
+    let is_alike = || (1..3).all(|at| sizes[at][..n - 2] == sizes[0][..n - 2]);
+    if n < 2 || sizes[1].len() != n || sizes[2].len() != n || drops && (is_grouped || !is_alike()) {
         return slots.run_whole();
     }
     let own: Vec<Label> = (0..n).rev().map(|dim| if dim < 2 { WHOLE + dim } else { dim }).collect();
     let mut inputs = vec![own.clone(); 3];
     inputs.extend(sizes[3..].iter().map(|sizes| own[n.saturating_sub(sizes.len())..].to_vec()));
-    slots.by_labels(&plain(inputs, vec![own.clone(), own[..n - 1].to_vec()]))
+    let labels = plain(inputs, vec![own.clone(), own[..n - 1].to_vec()]);
+    match drops {
+        false => slots.by_labels(&labels),
+        true => {
+            let scores = [&sizes[0][..n - 1], &sizes[1][n - 2..n - 1]].concat();
+            slots.by_labels_with(&labels, &|slots, split| drawn::attention(slots, split, &scores))
+        }
+    }
 }
 
 /// Recurrent layers, whose sequences can be split.

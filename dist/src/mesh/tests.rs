@@ -389,6 +389,65 @@ const BLOCK: Case<Block> = Case {
     },
 };
 
+const DROPPING: Case<TransformerEncoderLayer> = Case {
+    model: || {
+        let layer = TransformerEncoderLayer::builder(("embed", 8), ("heads", 4), "seq").dim_feedforward(128);
+        layer.dropout(0.3).build().unwrap()
+    },
+    loss: |model, batch| {
+        // Each step drops the same features.
+        let mut generator = namegrad::core::random::Generator::from_seed(5);
+        generator.scope(|| model.forward(&batch[0])?.square()?.mul(&batch[1])?.mean(..))
+    },
+    batch: || {
+        let shape = [("batch", 4), ("seq", 3), ("embed", 8)];
+        vec![numbers(1, &shape), numbers(2, &shape)]
+    },
+};
+
+#[test]
+fn dropped_scores_and_features_are_those_of_one_process() {
+    let tables: [Table<'_>; 4] = [
+        &[("batch", "data")],
+        &[("heads", "model")],
+        &[("batch", "data"), ("heads", "model"), ("feedforward", "model")],
+        &[("batch", "model"), ("heads", "data")],
+    ];
+    for table in tables {
+        for zero in [None, Some(1)] {
+            let gathered = DROPPING.check(&[("data", 2), ("model", 2)], table, zero);
+            assert!(!gathered.iter().any(|text| text.contains("attention")), "{table:?}: {gathered:?}");
+        }
+    }
+}
+
+const WEIGHTED: Case<Linear> = Case {
+    model: || Linear::new(("in", 3), ("class", 8)).unwrap(),
+    loss: |model, batch| {
+        let logits = model.forward(&batch[0])?;
+        let weight = numbers(7, &[("class", 8)]).abs()?.add(0.5)?;
+        let options = F::options::CrossEntropyOptions::new().weight(&weight).ignore_index(2);
+        let smooth = F::options::CrossEntropyOptions::new().weight(&weight).label_smoothing(0.2);
+        let by_class = F::cross_entropy_with(&logits, &batch[1], "class", options)?;
+        let soft = F::cross_entropy_with(&logits, &batch[1], "class", smooth)?;
+        let probabilities = logits.detach().softmax("class")?;
+        by_class.add(&soft)?.add(&F::cross_entropy(&logits.mul(2.0)?, &probabilities, "class")?)
+    },
+    batch: || vec![numbers(1, &[("batch", 8), ("in", 3)]), classes(2, &[("batch", 8)], 8)],
+};
+
+#[test]
+fn class_weights_of_a_split_vocabulary_are_those_of_one_process() {
+    let tables: [Table<'_>; 3] = [
+        &[("class", "model")],
+        &[("batch", "data"), ("class", "model")],
+        &[("class", "data"), ("batch", "model")],
+    ];
+    for table in tables {
+        println!("{:?}", WEIGHTED.check(&[("data", 2), ("model", 2)], table, None));
+    }
+}
+
 #[test]
 fn a_transformer_is_that_of_one_process() {
     let tables: [Table<'_>; 6] = [

@@ -1,6 +1,6 @@
 //! A tensor in parts: the part of this rank, how it is split, and how parts are put together.
 
-use super::rules;
+use super::{drawn, rules};
 use crate::backend::Reduction;
 use crate::group::Group;
 use crate::traffic;
@@ -290,6 +290,14 @@ impl Elsewhere for Parted {
     fn outputs(&self, call: &Call<'_>) -> Result<Vec<NamedTensor>> {
         let made = rules::outputs(&self.axes, call)?;
         made.into_iter().map(|value| value.into_tensor(&self.axes)).collect()
+    }
+
+    fn drawn(&self, shape: Shape, draw: &dyn Fn(Shape) -> Result<NamedTensor>) -> Result<NamedTensor> {
+        let (splits, device) = {
+            let value = self.value();
+            (value.splits.clone(), value.part.device())
+        };
+        drawn::part(&self.axes, &splits, shape, device == Device::Meta, draw)?.into_tensor(&self.axes)
     }
 
     fn numbers(&self, x: &NamedTensor) -> Result<NamedTensor> {

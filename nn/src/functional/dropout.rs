@@ -143,7 +143,10 @@ fn map_dims(x: &Tensor, count: Option<usize>, dims: Option<Positions>) -> Result
 fn mask(x: &Tensor, p: f64, dims: &[usize], values: [f64; 2]) -> Result<Tensor> {
     let size = |dim: usize| if is_in(dims, dim) { 1 } else { x.sizes()[dim] };
     let shape = Shape::new((0..x.ndim()).map(|dim| (x.name(dim), size(dim))))?;
-    NamedTensor::choice("", shape, 1.0 - p, values, x.dtype()).map(Tensor::constant)
+    let draw = |shape: Shape| NamedTensor::choice("", shape, 1.0 - p, values, x.dtype());
+    let drawn = elsewhere::behind(x.value())
+        .map_or_else(|| draw(shape.clone()), |what| what.drawn(shape.clone(), &draw));
+    drawn.map(Tensor::constant)
 }
 
 /// `x` without a share `p` of its elements, or of its feature maps over the dims `maps`. With `alpha`, what is

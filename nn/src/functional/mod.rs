@@ -25,7 +25,7 @@ use crate::dims::{
     permuted, range, renaming, repaired, sizes_of, tensor_of, whole, with_names,
 };
 use namegrad_autograd::chain::*;
-use namegrad_autograd::{Tensor, TensorOptions, place};
+use namegrad_autograd::{Tensor, TensorOptions, elsewhere, place};
 use namegrad_core::args::{Argument, Extents, Positions, Value};
 use namegrad_core::names::is_strict;
 use namegrad_core::options::VectorNormOptions;

@@ -1,6 +1,7 @@
 //! Steps that need the whole of a parameter or of its gradient, beside those of one process.
 
 use super::*;
+use namegrad::core::random::{Generator, GeneratorState};
 use namegrad::optim::{
     Adafactor, ClipGradNormOptions, GradScaler, Lamb, Lbfgs, LineSearch, Muon, OptimizerState,
     clip_each_grad_norm_, clip_grad_norm_, clip_grad_norm_with_,
@@ -197,6 +198,40 @@ fn gradients_of_several_passes_in_a_scope_add_up() {
                     &expected.value().rename(None).unwrap(),
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn dropped_features_are_those_of_one_process() {
+    let shape = [("batch", 4), ("time", 3), ("hidden", 256)];
+    let x = numbers(1, &shape);
+    let draw = |f: &dyn Fn() -> Result<Tensor>| -> Result<(Tensor, GeneratorState)> {
+        let mut generator = Generator::from_seed(11);
+        let y = generator.scope(f)?;
+        Ok((y, generator.state()))
+    };
+    let expected = draw(&|| F::dropout(&x, 0.3)).unwrap();
+    let maps = draw(&|| F::dropout1d(&x, 0.3, "time")).unwrap();
+    for table in [
+        &[("batch", "data")][..],
+        &[("batch", "data"), ("hidden", "model")],
+        &[("hidden", "data")],
+        &[("batch", "model"), ("time", "data")],
+    ] {
+        let axes = if table.iter().any(|(name, _)| *name == "time") { ("data", 3) } else { ("data", 2) };
+        for made in on_ranks(2 * axes.1, |group| -> Result<[(Tensor, GeneratorState); 2]> {
+            let mesh = Mesh::on(group, [axes, ("model", 2)])?.shard(table.iter().copied())?;
+            let x = mesh.part(&x)?;
+            mesh.scope(|| {
+                let whole = |f: &dyn Fn() -> Result<Tensor>| {
+                    let (y, state) = draw(f)?;
+                    Ok::<_, Error>((mesh.whole(&y)?, state))
+                };
+                Ok([whole(&|| F::dropout(&x, 0.3))?, whole(&|| F::dropout1d(&x, 0.3, "time"))?])
+            })
+        }) {
+            assert!(made.unwrap() == [expected.clone(), maps.clone()], "{table:?}");
         }
     }
 }
