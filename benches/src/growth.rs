@@ -20,14 +20,14 @@ pub(crate) fn draw(flags: &Flags, folder: &Path) -> Result<()> {
 }
 
 #[derive(Clone, Copy)]
-struct Clock {
+pub(crate) struct Clock {
     /// How long each point is measured, in seconds.
-    budget: f64,
+    pub(crate) budget: f64,
 }
 
 impl Clock {
     /// The shortest time of a call, in nanoseconds.
-    fn least<R>(self, mut run: impl FnMut() -> Result<R>) -> Result<f64> {
+    pub(crate) fn least<R>(self, mut run: impl FnMut() -> Result<R>) -> Result<f64> {
         // No point depends on those before it.
         namegrad::memory::empty_cache();
         run()?;

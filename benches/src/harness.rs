@@ -11,6 +11,7 @@ pub(crate) const USAGE: &str = "\
 --fast 0|1           do not report the loss of step 30
 --retry K            repeat this often while others use the machine (3)
 --growth FOLDER      draw pictures of costs by size, and nothing else
+--scale FOLDER       print and draw how ops and models scale, and nothing else
 --rss base|W5|W6|W7|W8|W13  print the peak of memory of a training run, or of batches, and nothing else";
 
 /// The flags of the command line.
@@ -23,6 +24,7 @@ pub(crate) struct Flags {
     retry: usize,
     pub(crate) rss: Option<String>,
     pub(crate) growth: Option<String>,
+    pub(crate) scale: Option<String>,
 }
 
 impl Flags {
@@ -36,6 +38,7 @@ impl Flags {
             retry: 3,
             rss: None,
             growth: None,
+            scale: None,
         };
         while let Some(flag) = args.next() {
             let Some(value) = args.next() else { return Err(format!("{flag} has no value")) };
@@ -47,6 +50,7 @@ impl Flags {
                 "--budget" => flags.budget = number()?,
                 "--fast" => flags.fast = number()? != 0.0,
                 "--retry" => flags.retry = number()? as usize,
+                "--scale" => flags.scale = Some(value),
                 "--growth" => flags.growth = Some(value),
                 "--rss" => flags.rss = Some(value),
                 _ => return Err(format!("no such flag: {flag}")),
@@ -230,7 +234,7 @@ impl Bench {
 }
 
 /// A training step, which returns the loss.
-pub(crate) type Step = Box<dyn FnMut() -> namegrad::Result<namegrad::prelude::Tensor>>;
+pub(crate) type Step = Box<dyn FnMut() -> namegrad::Result<namegrad::prelude::Tensor> + Send>;
 
 /// The unit in which the kernel counts CPU time on every common Linux.
 const TICKS: f64 = 100.0;

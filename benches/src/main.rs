@@ -2,7 +2,7 @@
 //!
 //! [`harness`] measures and prints, [`data`] generates the same numbers that other frameworks are measured
 //! with, and [`operations`], [`layers`], [`loader`], [`optimizers`] and [`training`] have the workloads.
-//! [`growth`] draws costs by size.
+//! [`growth`] draws costs by size, and [`scale`] how ops and models run on more threads and ranks.
 //!
 //! ```text
 //! namegrad-bench --threads 2 --only W2.add,W5 --budget 0.5
@@ -18,6 +18,7 @@ mod layers;
 mod loader;
 mod operations;
 mod optimizers;
+mod scale;
 mod training;
 
 use harness::{Bench, Flags};
@@ -37,6 +38,9 @@ fn main() -> namegrad::Result<()> {
     let bench = Bench::new(flags);
     if let Some(folder) = &bench.flags.growth {
         return growth::draw(&bench.flags, folder.as_ref());
+    }
+    if let Some(folder) = &bench.flags.scale {
+        return scale::draw(&bench.flags, folder.as_ref());
     }
     if let Some(model) = bench.flags.rss.clone() {
         return if model == "W13" { loader::memory(&bench) } else { training::memory(&bench, &model) };

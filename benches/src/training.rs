@@ -82,7 +82,7 @@ fn linear(init: &mut Init, inputs: usize, outputs: usize) -> Result<Linear> {
 }
 
 /// 784-512-256-10 with ReLU, cross entropy and Adam, on one batch, with products in a dtype.
-fn mlp(batch: usize, dtype: DType) -> Result<Step> {
+pub(crate) fn mlp(batch: usize, dtype: DType) -> Result<Step> {
     let mut init = Init(0);
     let sizes = [(784, 512), (512, 256), (256, 10)];
     let [a, b, c] = sizes.map(|(inputs, outputs)| linear(&mut init, inputs, outputs));
@@ -115,7 +115,7 @@ fn conv(init: &mut Init, channels: usize, features: usize) -> Result<Conv2d> {
 
 /// Two convolutions with 32 and 64 features, a maximum over 2 by 2, and two linear layers, with ReLU, cross
 /// entropy and Adam, on one batch of 64 images.
-fn cnn() -> Result<Step> {
+pub(crate) fn cnn() -> Result<Step> {
     let mut init = Init(0);
     let (first, second) = (conv(&mut init, 1, 32)?, conv(&mut init, 32, 64)?);
     let (hidden, out) = (linear(&mut init, 9216, 128)?, linear(&mut init, 128, 10)?);
@@ -137,7 +137,7 @@ fn cnn() -> Result<Step> {
 
 /// An LSTM from 64 to 128 features over 50 steps, and a linear layer to 65 classes at every step, with cross
 /// entropy and Adam, on one batch of 32 sequences.
-fn lstm() -> Result<Step> {
+pub(crate) fn lstm() -> Result<Step> {
     let mut init = Init(0);
     let layer = Lstm::new(64, 128, 1)?;
     for parameter in layer.parameters() {

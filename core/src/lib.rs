@@ -52,6 +52,8 @@ pub use args::{Argument, IntoShape, NewDim, Value, Whole};
 pub use callback::list;
 pub use cell::Cell;
 pub use cpu::conv::{Winograd, set_winograd};
+#[cfg(feature = "rehearsal")]
+pub use cpu::rehearsal;
 #[doc(hidden)]
 pub use device::OnDevice;
 pub use device::{Device, on_device};

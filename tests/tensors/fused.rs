@@ -72,7 +72,7 @@ fn compare(x: &Tensor, y: &Tensor, what: &str) -> Result<()> {
                 // What broadcasts is used several times, so that the order of sums would matter.
                 chain(&[x.expand(&sizes[..])?, y.expand(&sizes[..])?])
             })?;
-            for threads in [1, 2, 8] {
+            for threads in [1, 2, 8, 64] {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
                 let tiled = pool.install(|| result(&x, &y, &|inputs| fused(inputs, chain)))?;
                 assert_eq!(whole.len(), tiled.len(), "{what}");

@@ -154,3 +154,74 @@ fn ops_run_on_the_pool_around_them() -> Result<()> {
     assert_eq!(asks_for_help(2)?, Some(true));
     Ok(())
 }
+
+/// Each op divides its work among the threads of the pool, and no sum depends on how.
+#[test]
+fn no_bit_depends_on_the_number_of_threads() -> Result<()> {
+    type Run = fn() -> Result<Tensor>;
+    let ops: [(&str, Run); 16] = [
+        ("sum", || Tensor::randn([300_000])?.sum(..)),
+        ("sums of rows", || Tensor::randn([16, 20_000])?.sum(1)),
+        ("sums of columns", || Tensor::randn([3000, 100])?.sum(0)),
+        ("norm", || Tensor::randn([300_000])?.norm(..)),
+        ("softmax", || Tensor::randn([300, 1000])?.softmax(1)),
+        ("cumsum", || Tensor::randn([30, 10_000])?.cumsum(1)),
+        ("sort", || Ok(Tensor::randint(0, 1000, [100_000])?.sort(0)?.indices)),
+        ("randn", || Tensor::randn([300_000])),
+        ("zeros", || Tensor::zeros([1 << 19])),
+        ("product", || Tensor::randn([150, 300])?.matmul(&Tensor::randn([300, 150])?)),
+        ("long product", || Tensor::randn([8, 1 << 17])?.matmul(&Tensor::randn([1 << 17, 8])?)),
+        ("convolution", || {
+            with_gradients([Tensor::randn([4, 32, 16, 16])?, Tensor::randn([32, 32, 3, 3])?], |[x, w]| {
+                F::conv2d(x, w)
+            })
+        }),
+        ("strided convolution", || {
+            let inputs = [Tensor::randn([4, 16, 24, 24])?, Tensor::randn([16, 16, 3, 3])?];
+            with_gradients(inputs, |[x, w]| F::conv2d_with(x, w, Conv2dOptions::new().stride(2)))
+        }),
+        ("batch norm", || {
+            let inputs = [Tensor::randn([16, 32, 24, 24])?, Tensor::randn([32])?];
+            with_gradients(inputs, |[x, w]| {
+                Ok(F::batch_norm_with(x, 1, BatchNormOptions::new().weight(w).training(true))?.0)
+            })
+        }),
+        ("layer norm", || {
+            let inputs = [Tensor::randn([1500, 200])?, Tensor::randn([200])?];
+            with_gradients(inputs, |[x, w]| x.layer_norm_with(-1, LayerNormOptions::new().weight(w)))
+        }),
+        ("attention", || {
+            let [q, k] = [Tensor::randn([1, 2, 130, 16])?, Tensor::randn([1, 2, 130, 16])?];
+            with_gradients([q, k], |[q, k]| F::scaled_dot_product_attention(q, k, k))
+        }),
+    ];
+    let pools = [1, 2, 5, 16, 64]
+        .map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
+    for (name, run) in ops {
+        let mut expected = None;
+        for pool in &pools {
+            let result = pool.install(|| {
+                manual_seed(3);
+                run()
+            })?;
+            let expected = expected.get_or_insert_with(|| result.clone());
+            assert!(result.equal(expected)?, "{name} on {} threads", pool.current_num_threads());
+        }
+    }
+    Ok(())
+}
+
+/// The output of a function and the gradients of its inputs, one after another.
+fn with_gradients<const N: usize>(
+    inputs: [Tensor; N],
+    f: impl Fn(&[Tensor; N]) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let leaves = inputs.map(|x| x.requiring_grad().expect("floats"));
+    let y = f(&leaves)?;
+    y.square()?.sum(..)?.backward()?;
+    let mut all = vec![y.detach().reshape([-1])?];
+    for leaf in &leaves {
+        all.push(leaf.grad().expect("a leaf").reshape([-1])?);
+    }
+    Tensor::cat(all, 0)
+}

@@ -125,12 +125,19 @@ pub(crate) unsafe fn pack(sizes: &[usize], src: View<'_>, to: DType, dst: *mut u
     {
         let (height, steps) = (outer[outer.len() - 1], [row_stride, col_stride]);
         let per_matrix = height.div_ceil(TILE_ROWS);
-        return parallel(rows / height * per_matrix, grain(TILE_ROWS), |bands| {
+        // A band of long rows is several tasks.
+        let pieces = (cols * TILE_ROWS / (2 * GRAIN)).max(1);
+        let piece = cols.div_ceil(pieces).next_multiple_of(TILE_COLS);
+        let pieces = cols.div_ceil(piece);
+        let band_tasks = rows / height * per_matrix;
+        return parallel(band_tasks * pieces, grain(TILE_ROWS), |tasks| {
             let mut tile = [MaybeUninit::<u64>::uninit(); TILE_ROWS * TILE_COLS];
             let tile = tile.as_mut_ptr().cast::<u8>();
-            for (col, band) in
-                (0..cols).step_by(TILE_COLS).flat_map(|col| bands.clone().map(move |band| (col, band)))
-            {
+            let column = |task: usize| task / band_tasks * piece;
+            let tiles = (0..piece)
+                .step_by(TILE_COLS)
+                .flat_map(|col| tasks.clone().map(move |task| (column(task) + col, task % band_tasks)));
+            for (col, band) in tiles.filter(|(col, _)| *col < cols) {
                 let (matrix, row) = (band / per_matrix, band % per_matrix * TILE_ROWS);
                 let (first, tile_rows) = (matrix * height + row, TILE_ROWS.min(height - row));
                 let width = TILE_COLS.min(cols - col);

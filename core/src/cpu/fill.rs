@@ -1,7 +1,11 @@
 //! Elements that depend only on their position.
 
-use super::room::{Room, write_each};
+use super::room::{Room, fill, write_each};
+use super::threads::write_parts;
 use crate::dtype::{Element, Scalar};
+
+/// The elements that a thread writes at a time.
+const TASK: usize = 1 << 17;
 
 /// `start, start + step...` in integers, which the dtype has.
 pub(crate) fn count<T: Element>(start: i64, step: i64, y: &mut Room<T>) -> &mut [T] {
@@ -23,6 +27,11 @@ pub(crate) fn between<T: Element>(start: f64, end: f64, y: &mut Room<T>) -> &mut
         let value = if i < half { start + by * i as f64 } else { end - by * (last - i) as f64 };
         T::from_scalar(Scalar::Float(value))
     })
+}
+
+/// `y = value` everywhere, on all threads.
+pub(crate) fn all<T: Copy + Send + Sync>(value: T, y: &mut Room<T>) -> &mut [T] {
+    write_parts(y, TASK, &|_, y| fill(y, value))
 }
 
 /// Ones on the diagonal of a matrix of zeros.

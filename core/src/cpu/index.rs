@@ -4,7 +4,7 @@
 //! on every position being in range.
 
 use super::room::{self, Room};
-use super::threads::{DisjointParts, each, parallel, write_parts};
+use super::threads::{DisjointParts, each, each_part, parallel, write_parts};
 use crate::dtype::{Element, Scalar};
 use std::hint::black_box;
 use std::ops::Range;
@@ -298,17 +298,43 @@ fn scatter_rows(terms: &dyn Terms, [outer, n, inner]: [usize; 3], positions: &[i
     });
 }
 
-/// The elements of `x` where `mask` is true, which are as many as there is room for.
-pub(crate) fn masked<'a, T: Copy>(x: &[T], mask: &[bool], y: &'a mut Room<T>) -> &'a mut [T] {
-    let mut count = 0;
-    for k in 0..x.len().min(mask.len()) {
-        if mask[k] {
-            y[count].write(x[k]);
-            count += 1;
-        }
+/// For each task of [`masked`], how many elements of the mask before it are true; the last is for all.
+pub(crate) fn trues_before(mask: &[bool]) -> Vec<usize> {
+    let mut before = vec![0; mask.len().div_ceil(TASK) + 1];
+    each_part(&mut before[1..], 1, &|task, count| {
+        let mask = &mask[task * TASK..mask.len().min((task + 1) * TASK)];
+        count[0] = mask.iter().map(|keep| usize::from(*keep)).sum();
+    });
+    for task in 1..before.len() {
+        before[task] += before[task - 1];
     }
-    assert_eq!(count, y.len(), "room for the elements of the mask");
-    // SAFETY: the loop writes the first `count` elements, which are all.
+    before
+}
+
+/// The elements of `x` where `mask` is true, of which there are so many [before each task](trues_before).
+pub(crate) fn masked<'a, T: Copy + Send + Sync>(
+    x: &[T],
+    mask: &[bool],
+    before: &[usize],
+    y: &'a mut Room<T>,
+) -> &'a mut [T] {
+    assert_eq!((before[before.len() - 1], before.len() - 1), (y.len(), mask.len().div_ceil(TASK)));
+    let parts = DisjointParts::new(&mut *y);
+    each(before.len() - 1, &|task| {
+        // SAFETY: each task has its own part.
+        let y = unsafe { parts.part(before[task]..before[task + 1]) };
+        let range = task * TASK..mask.len().min((task + 1) * TASK);
+        let mut count = 0;
+        for (x, keep) in x[range.clone()].iter().zip(&mask[range]) {
+            // One more than there is room for is not kept, and not written.
+            if let Some(y) = y.get_mut(count) {
+                y.write(*x);
+            }
+            count += usize::from(*keep);
+        }
+        assert_eq!(count, y.len(), "room for the elements of the mask");
+    });
+    // SAFETY: each task writes the elements of its part, one after another.
     unsafe { room::written(y) }
 }
 

@@ -1,6 +1,10 @@
 //! Joins tensors.
 
 use super::room::{Room, copy, written};
+use super::threads::{DisjointParts, parallel};
+
+/// The elements that a thread copies at a time.
+const TASK: usize = 1 << 16;
 
 /// Rows of `row` elements that are written from left to right.
 pub(crate) struct JoinedRows<'a, T> {
@@ -9,7 +13,7 @@ pub(crate) struct JoinedRows<'a, T> {
     start: usize,
 }
 
-impl<'a, T: Copy> JoinedRows<'a, T> {
+impl<'a, T: Copy + Send + Sync> JoinedRows<'a, T> {
     pub(crate) fn new(y: &'a mut Room<T>, row: usize) -> JoinedRows<'a, T> {
         JoinedRows { y, row, start: 0 }
     }
@@ -20,11 +24,17 @@ impl<'a, T: Copy> JoinedRows<'a, T> {
             return;
         }
         assert_eq!(part.len() / width * self.row, self.y.len(), "a part has all rows");
-        let mut at = self.start;
-        for part in part.chunks_exact(width) {
-            copy(&mut self.y[at..at + width], part);
-            at += self.row;
-        }
+        let (start, row, y) = (self.start, self.row, DisjointParts::new(self.y));
+        parallel(part.len(), TASK, |range| {
+            let (mut at, mut to) = (range.start, range.start / width * row + start + range.start % width);
+            while at < range.end {
+                let end = range.end.min(at - at % width + width);
+                // SAFETY: each element of the part is copied once.
+                copy(unsafe { y.part(to..to + end - at) }, &part[at..end]);
+                to += end - at + row - width;
+                at = end;
+            }
+        });
         self.start += width;
     }
 

@@ -15,8 +15,8 @@
 //! * Layers: `matmul`, `conv`, `pool`, `softmax`, `norm`, `standardize`, `attention`, `recurrent`; `resample`
 //!   and `sample` for images; `linalg` for decompositions of matrices; [`update`] and [`formula`] for the steps
 //!   of optimizers.
-//! * Shared by all: `storage` (memory), `room` (memory to be written), `simd` (the widest vectors), `threads`,
-//!   and functions of one number in [`math`] and `integer`.
+//! * Shared by all: `storage` (memory), `room` (memory to be written), `simd` (the widest vectors), `threads`
+//!   and `rehearsal` (more threads than cores), and functions of one number in [`math`] and `integer`.
 
 pub(crate) mod attention;
 pub(crate) mod conv;
@@ -39,6 +39,8 @@ pub(crate) mod pointwise;
 pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod recurrent;
+#[cfg(feature = "rehearsal")]
+pub mod rehearsal;
 pub(crate) mod resample;
 pub(crate) mod room;
 mod row;

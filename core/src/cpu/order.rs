@@ -3,7 +3,7 @@
 
 use super::room::{Room, check_is, refill, write_each, written};
 use super::threads::{DisjointParts, each_part, write_parts};
-use crate::callback::Callback;
+use crate::callback::{Callback, list};
 use crate::dtype::{Element, Scalar};
 use std::cell::Cell;
 use std::thread::LocalKey;
@@ -24,7 +24,7 @@ pub(crate) type Find<'f> = dyn for<'a> Fn(&[i64], &mut Pairs, &'a mut Room<i64>)
 pub(crate) type FindOne<'f> = dyn for<'k, 'p> Callback<(&'k [i64], &'p mut Pairs), usize> + Sync + 'f;
 
 /// The elements that a thread takes at a time.
-const TASK: usize = 1 << 15;
+const TASK: usize = 1 << 14;
 
 /// The bytes of a list that a thread keeps at most. The first use of fresh memory costs more than a pass of a
 /// sort.
@@ -102,12 +102,26 @@ pub(crate) fn each_lane<'a>(
 
 /// The first position of the largest key.
 pub(crate) fn largest(keys: &[i64]) -> usize {
-    first(keys, keys.iter().max())
+    best(keys, &|keys| keys.iter().max())
 }
 
 /// The first position of the smallest key.
 pub(crate) fn smallest(keys: &[i64]) -> usize {
-    first(keys, keys.iter().min())
+    best(keys, &|keys| keys.iter().min())
+}
+
+/// The first position of the key that `pick` takes of some keys.
+fn best(keys: &[i64], pick: &(impl Fn(&[i64]) -> Option<&i64> + Sync)) -> usize {
+    if keys.len() <= TASK {
+        return first(keys, pick(keys));
+    }
+    let mut places = vec![0; keys.len().div_ceil(TASK)];
+    each_part(&mut places, 1, &|task, place| {
+        let keys = &keys[task * TASK..keys.len().min((task + 1) * TASK)];
+        place[0] = task * TASK + first(keys, pick(keys));
+    });
+    let of_tasks: Vec<i64> = list(places.iter().map(|place| keys[*place]));
+    places[first(&of_tasks, pick(&of_tasks))]
 }
 
 /// The first position of a key.
@@ -156,12 +170,12 @@ fn sort_by_digits(pairs: &mut Pairs) {
     let part = |task: usize| task * TASK..n.min((task + 1) * TASK);
     let (mut least, mut spread) = (vec![i64::MAX; tasks], vec![0; tasks]);
     each_part(&mut least, 1, &|task, least| {
-        pairs[part(task)].iter().for_each(|(key, _)| least[0] = least[0].min(*key));
+        least[0] = pairs[part(task)].iter().fold(i64::MAX, |least, (key, _)| least.min(*key));
     });
     let least = least.into_iter().fold(i64::MAX, i64::min);
     let above = |key: i64| key.wrapping_sub(least) as u64; // a distance can be too large for an `i64`
     each_part(&mut spread, 1, &|task, spread| {
-        pairs[part(task)].iter().for_each(|(key, _)| spread[0] |= above(*key));
+        spread[0] = pairs[part(task)].iter().fold(0, |spread, (key, _)| spread | above(*key));
     });
     let spread = spread.into_iter().fold(0, |all, part| all | part);
     let (first, bits) = (spread.trailing_zeros(), u64::BITS - spread.leading_zeros());

@@ -37,6 +37,10 @@ pub(crate) fn each(tasks: usize, f: &(impl Fn(usize) + Sync)) {
 
 /// [`each`], which is compiled once.
 pub(crate) fn each_of(tasks: usize, f: &Task<'_>) {
+    #[cfg(feature = "rehearsal")]
+    if super::rehearsal::run(tasks, f) {
+        return;
+    }
     let helpers = rayon::current_num_threads().min(tasks).saturating_sub(1);
     if helpers == 0 {
         return (0..tasks).for_each(|task| f.call_with((task,)));
@@ -51,10 +55,7 @@ pub(crate) fn each_of(tasks: usize, f: &Task<'_>) {
         busy: AtomicUsize::new(0),
         panic: Mutex::new(None),
     });
-    for _ in 0..helpers {
-        let work = work.clone();
-        rayon::spawn(move || work.help());
-    }
+    work.wake(helpers);
     work.help();
     work.wait();
     let panic = work.panic.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
@@ -125,6 +126,22 @@ struct TaskCounter {
 }
 
 impl TaskCounter {
+    /// Wakes other threads. Each wakes two more while tasks are left: a thread that woke all of them would
+    /// have no time to work, and the last would be awake after as many wakes as there are threads.
+    fn wake(self: &Arc<Self>, helpers: usize) {
+        for helpers in [helpers.div_ceil(2), helpers / 2] {
+            if helpers > 0 {
+                let work = self.clone();
+                rayon::spawn(move || {
+                    if work.next.load(Ordering::Relaxed) < work.tasks {
+                        work.wake(helpers - 1);
+                        work.help();
+                    }
+                });
+            }
+        }
+    }
+
     /// Runs tasks until none are left. A helper that wakes up too late finds none and does not touch `f`,
     /// which may no longer exist.
     fn help(&self) {
@@ -186,7 +203,7 @@ mod tests {
 
     #[test]
     fn every_task_runs_once() {
-        for threads in 1..5 {
+        for threads in [1, 2, 3, 4, 64] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             for n in [0, 1, 9, 10, 1000] {
                 let mut seen = vec![0; n];

@@ -138,7 +138,7 @@ pub(crate) mod kernels {
         y: &'a mut Room<Opaque<U>>,
     ) -> Result<&'a mut [Opaque<U>]>
     where
-        Opaque<U>: Copy,
+        Opaque<U>: Copy + Send + Sync,
     {
         let mut rows = JoinedRows::new(y, row);
         for x in parts {

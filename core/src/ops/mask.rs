@@ -38,10 +38,11 @@ pub(crate) mod kernels {
         let mask = mask.unnamed().expand(&sizes[..])?.contiguous()?;
         mask.check_elements(OP)?;
         let mask = mask.elements()?;
-        let count = mask.iter().filter(|keep| **keep).count();
-        let shape = Shape { sizes: Sizes::from_slice(&[count]), names: Names::unchecked([name]) };
+        let before = cpu::trues_before(mask);
+        let shape =
+            Shape { sizes: Sizes::from_slice(&before[before.len() - 1..]), names: Names::unchecked([name]) };
         let out = Unwritten::new(OP, shape, x.dtype())?;
-        dispatch!(x.dtype(), width U => out.write_moved::<U>(&all, |x, y| cpu::masked(x, mask, y)))
+        dispatch!(x.dtype(), width U => out.write_moved::<U>(&all, |x, y| cpu::masked(x, mask, &before, y)))
     }
 }
 

@@ -78,7 +78,7 @@ impl NamedTensor {
         }
         let element = NamedTensor::number_as(value, dtype)?;
         let out = Unwritten::new(op, shape, dtype)?;
-        dispatch!(dtype, width U => out.write_moved(&element, |element: &[Opaque<U>], y| room::fill(y, element[0])))
+        dispatch!(dtype, width U => out.write_moved(&element, |element: &[Opaque<U>], y| fill::all(element[0], y)))
     }
 
     /// A dense tensor with the sizes and names of this one, of elements that `write` writes. It is made after

@@ -166,21 +166,18 @@ impl<T: Real, F: FoldKernel> Fold<T> for F {
     }
 }
 
-/// The reduction of all of `x`.
-fn fold_slice<T: Real>(fold: &dyn Fold<T>, x: &[T]) -> T {
-    let parts = vec_of(x.len().div_ceil(TASK), |parts| {
-        write_each_part(x.len(), parts, 1, &|i, part| {
-            fold.rows(&x[i * TASK..x.len().min((i + 1) * TASK)], part)
-        })
-    });
-    join_parts(fold, parts)
-}
-
 /// `[outer, n] -> [outer]`, with `n = x.len() / y.len()`.
 fn fold_rows<'a, T: Real>(fold: &dyn Fold<T>, x: &[T], y: &'a mut Room<T>) -> &'a mut [T] {
     let n = x.len() / y.len();
     if n > TASK {
-        write_each(y, |i| fold_slice(fold, &x[i * n..(i + 1) * n]))
+        let tasks = n.div_ceil(TASK);
+        let parts = vec_of(y.len() * tasks, |parts| {
+            write_each_part(x.len(), parts, 1, &|i, part| {
+                let (row, from) = (&x[i / tasks * n..][..n], i % tasks * TASK);
+                fold.rows(&row[from..n.min(from + TASK)], part)
+            })
+        });
+        write_each(y, |i| join_parts(fold, parts[i * tasks..][..tasks].to_vec()))
     } else if x.len() < PARALLEL {
         fold.rows(x, y)
     } else {
@@ -591,6 +588,10 @@ mod tests {
     use super::*;
     use crate::cpu::fold::plain::{self, AnyElements, fold_plainly};
 
+    fn sum_of(x: &[f32]) -> f32 {
+        vec_of(1, |y| fold_rows(&Sum, x, y))[0]
+    }
+
     fn numbers(n: usize) -> Vec<f32> {
         (0..n).map(|i| ((i as f32) * 1.37).sin() + 0.1).collect()
     }
@@ -686,7 +687,7 @@ mod tests {
         // the third digit.
         let x = vec![0.1_f32; 1 << 22];
         let exact = f64::from(0.1_f32) * x.len() as f64;
-        assert!((f64::from(fold_slice(&Sum, &x)) / exact - 1.0).abs() < 1e-6);
+        assert!((f64::from(sum_of(&x)) / exact - 1.0).abs() < 1e-6);
         let y = vec_of(4, |y| fold_middle(&Sum, &x, [1, 1 << 20, 4], y));
         assert!((f64::from(y[3]) * 4.0 / exact - 1.0).abs() < 2e-6);
     }
@@ -694,11 +695,11 @@ mod tests {
     #[test]
     fn the_same_for_any_number_of_threads() {
         let x = numbers(1_000_000);
-        let [one, two] = [1, 2].map(|threads| {
+        let [one, two, many] = [1, 2, 64].map(|threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let y = pool.install(|| vec_of(10, |y| fold_middle(&Sum, &x, [1, 100_000, 10], y)));
-            (pool.install(|| fold_slice(&Sum, &x)), y)
+            (pool.install(|| sum_of(&x)), y)
         });
-        assert_eq!(one, two);
+        assert_eq!((&one, &one), (&two, &many));
     }
 }

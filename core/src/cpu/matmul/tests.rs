@@ -485,7 +485,7 @@ fn batches<T: TestNumber>() {
             // SAFETY: the products of the batch are stacked in their matrices.
             unsafe { gemm(m, k, n, alpha, a.mat().at(i * m, 0), b.mat().at(i * k, 0), beta, c) };
         }
-        for threads in [1, 2, 5] {
+        for threads in [1, 2, 5, 64] {
             let mut c = start.clone();
             // SAFETY: as above.
             pool(threads).install(|| unsafe {

@@ -28,7 +28,11 @@ pub(super) unsafe fn one(p: &Product) {
         return;
     }
     let p = &p.upright();
-    let parts = cost(p) / HAND_OVER;
+    let mut parts = cost(p) / HAND_OVER;
+    // A product with a vector waits for memory, which more threads read faster.
+    if parts > 1 && p.m.min(p.n) == 1 {
+        parts *= 8;
+    }
     // Rayon starts its threads when asked for their number.
     let parts = if parts < 2 { 1 } else { parts.min(rayon::current_num_threads()) };
     // SAFETY: the contract is the same.

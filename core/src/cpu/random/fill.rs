@@ -145,7 +145,7 @@ mod tests {
                 out
             };
             let expected = on(1);
-            assert!([2, 3, 7].into_iter().all(|threads| on(threads) == expected), "row {row}");
+            assert!([2, 3, 7, 64].into_iter().all(|threads| on(threads) == expected), "row {row}");
         }
     }
 

@@ -60,14 +60,12 @@ pub(super) unsafe fn release(block: NonNull<Header>) {
     }
 }
 
-/// Allocates a block with one reference from the system, if there is memory. Its data is uninitialized, or
-/// zeros if `zeroed`.
+/// Allocates a block with one reference from the system, if there is memory. Its data is uninitialized.
 #[cold]
-pub(super) fn allocate(class: usize, zeroed: bool) -> Option<NonNull<Header>> {
+pub(super) fn allocate(class: usize) -> Option<NonNull<Header>> {
     let layout = layout(class);
     // SAFETY: the layout is not empty.
-    let block =
-        NonNull::new(unsafe { if zeroed { alloc::alloc_zeroed(layout) } else { alloc::alloc(layout) } })?;
+    let block = NonNull::new(unsafe { alloc::alloc(layout) })?;
     #[cfg(target_os = "linux")]
     if layout.size() >= HUGE_PAGE && !cfg!(miri) {
         // SAFETY: the range is ours and page-aligned; the advice does not change the content. If it is

@@ -172,10 +172,10 @@ fn keep_shared(block: NonNull<Header>, class: usize) -> bool {
 /// Allocates a block from the system and counts it as live. If memory is short, returns all cached blocks
 /// first.
 #[cold]
-pub(super) fn fresh(class: usize, zeroed: bool) -> Option<NonNull<Header>> {
-    let block = allocate(class, zeroed).or_else(|| {
+pub(super) fn fresh(class: usize) -> Option<NonNull<Header>> {
+    let block = allocate(class).or_else(|| {
         empty_cache();
-        allocate(class, zeroed)
+        allocate(class)
     })?;
     count(class, 1);
     Some(block)
@@ -220,7 +220,7 @@ mod tests {
         let mut cache = SharedCache { free: [const { Vec::new() }; CLASSES], bytes: 0 };
         let limit = 2 * block_bytes(small) + block_bytes(large);
         let mut keep = |class: usize| {
-            let block = allocate(class, false).unwrap();
+            let block = allocate(class).unwrap();
             let (kept, others) = cache.keep(block, class, limit);
             // SAFETY: blocks that are not in the cache, without references.
             let left: Vec<usize> = others.iter().map(|block| unsafe { block.as_ref() }.class).collect();

@@ -20,14 +20,19 @@ mod block;
 mod cache;
 mod stats;
 
+use super::threads::each_part;
 use block::{HEADER, Header, META, allocate, block_bytes, class_of, release};
 use cache::{cached_bytes, fresh, recycle, recycled};
 use stats::{count_meta, live, peak};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::atomic::{Ordering, fence};
 
 pub use cache::{empty_cache, set_cache_limit};
 pub use stats::{MetaStats, allocated_bytes, meta_stats, reset_meta_peak, reset_peak};
+
+/// The bytes that a thread zeroes at a time.
+const ZEROS: usize = 1 << 19;
 
 /// A counted reference to a block of memory, 64-byte aligned.
 pub(crate) struct Storage(NonNull<Header>);
@@ -41,31 +46,33 @@ impl Storage {
     /// Storage for `bytes` bytes, which are uninitialized; `None` if there is not enough memory.
     #[inline]
     pub(crate) fn new(bytes: usize) -> Option<Storage> {
-        Storage::allocate(bytes, false)
+        Storage::allocate(bytes)
     }
 
     /// Storage for `bytes` bytes, filled with zeros; `None` if there is not enough memory.
     pub(crate) fn zeroed(bytes: usize) -> Option<Storage> {
-        Storage::allocate(bytes, true)
+        let storage = Storage::allocate(bytes)?;
+        let data = storage.data().cast_mut().cast::<MaybeUninit<u8>>();
+        // SAFETY: the block has room for `bytes`, and there is no other reference.
+        let room = unsafe { std::slice::from_raw_parts_mut(data, bytes) };
+        // On all threads: a new page is in the memory near the thread that writes to it first.
+        each_part(room, ZEROS, &|_, room| room.fill(MaybeUninit::new(0)));
+        Some(storage)
     }
 
     #[inline(never)]
-    fn allocate(bytes: usize, zeroed: bool) -> Option<Storage> {
+    fn allocate(bytes: usize) -> Option<Storage> {
         if bytes > isize::MAX as usize / 4 {
             return None;
         }
         let class = class_of(bytes);
         let block = match recycled(class) {
             Some(block) => {
-                if zeroed {
-                    // SAFETY: the block has room for its class, which holds `bytes`.
-                    unsafe { block.as_ptr().cast::<u8>().add(HEADER).write_bytes(0, bytes) };
-                }
                 // SAFETY: there are no references to a cached block.
                 unsafe { block.as_ref() }.refs.store(1, Ordering::Relaxed);
                 block
             }
-            None => fresh(class, zeroed)?,
+            None => fresh(class)?,
         };
         Some(Storage(block))
     }
@@ -78,7 +85,7 @@ impl Storage {
         }
         let class = class_of(bytes) | META;
         count_meta(block_bytes(class) as isize);
-        allocate(class, false).map(Storage)
+        allocate(class).map(Storage)
     }
 
     /// Whether there is no data.

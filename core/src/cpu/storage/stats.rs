@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
 /// The small blocks that a thread took, minus those that it returned, which can be negative if other threads
 /// took them. Only the thread writes the count, so counting needs no locked instruction. Above [`FLUSH`], the
 /// count is moved to the shared count.
+#[repr(align(128))] // no thread writes to the cache line of another, or to the next one, which is loaded with it
 pub(super) struct Counts {
     blocks: AtomicIsize,
     bytes: AtomicIsize,

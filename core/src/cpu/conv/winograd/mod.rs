@@ -38,7 +38,7 @@ const NUMBERS: usize = 128;
 const FEATURES: usize = 128;
 /// The most tiles that are transposed at once.
 const RUN: usize = 14;
-/// The channels of an input whose gradient of the weight is one task.
+/// The most channels of an input whose gradient of the weight is one task.
 const STRIP: usize = 64;
 /// The fewest tasks for the gradient of a weight, if there are so many blocks of tiles.
 const TASKS: usize = 8;
@@ -235,6 +235,8 @@ impl TiledConvolution {
         // SAFETY: there is room for the channels of each point, and each is written by one task.
         parallel(channels, MAPPED, |channels| unsafe { self.map_weight(weight, channels, &factor) });
         let block = self.block(self.padded(channels) + width.min(FEATURES));
+        // Many threads have few tiles each, which read the weight more often.
+        let block = block.min(self.tiles().div_ceil(rayon::current_num_threads()).max(BLOCK / 4));
         each(self.tiles().div_ceil(block), &|task| {
             let from = task * block;
             let count = block.min(self.tiles() - from);
@@ -451,18 +453,22 @@ impl TiledConvolution {
     /// The operands have the sizes of the convolution.
     pub(super) unsafe fn write_weight(&self, x: To, g: To, dw: To) -> bool {
         let [channels, features] = self.channels;
-        let (width, strips) = (self.padded(features), channels.div_ceil(STRIP));
+        let width = self.padded(features);
         let all = self.points() * Points::apart(channels, width);
         let block = self.block(self.padded(channels.min(STRIP)) + width);
         let blocks = self.tiles().div_ceil(block);
-        let parts = (TASKS / strips).clamp(1, blocks);
+        let parts = (TASKS / channels.div_ceil(STRIP)).clamp(1, blocks);
+        // Many threads have few channels each. No sum changes, but `g` is mapped more often.
+        let strip = (channels * parts).div_ceil(rayon::current_num_threads());
+        let strip = strip.next_multiple_of(LANES).min(STRIP);
+        let strips = channels.div_ceil(strip);
         let Some(mut sums) = Storage::new(parts * all * SIZE) else { return false };
         let sums = To(sums.data_mut());
         let sums =
             |part: usize| Points::after(sums.ptr().cast::<f32>().wrapping_add(part * all), channels, width);
         each(parts * strips, &|task| {
-            let (part, first) = (task / strips, task % strips * STRIP);
-            let used = first..channels.min(first + STRIP);
+            let (part, first) = (task / strips, task % strips * strip);
+            let used = first..channels.min(first + strip);
             let first = part * blocks / parts;
             for at in first..(part + 1) * blocks / parts {
                 let block = [at * block, block.min(self.tiles() - at * block)];

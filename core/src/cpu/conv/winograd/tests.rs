@@ -127,7 +127,9 @@ fn tiles_are_near_plain_sums() {
                 let bits = |of: &[Vec<f32>; 3]| {
                     of.each_ref().map(|x| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>())
                 };
-                assert_eq!(bits(&found), bits(&on(3)), "{case}");
+                for threads in [3, 64] {
+                    assert_eq!(bits(&found), bits(&on(threads)), "{case}");
+                }
             }
         }
     }
