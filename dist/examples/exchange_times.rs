@@ -34,28 +34,35 @@ fn main() -> ExitCode {
     })
 }
 
-/// Prints the times of a backward pass without exchanges, of the exchanges alone, and of both together.
+/// Prints how much of the exchange of gradients a backward pass hides: the times of a pass without it, of the
+/// exchange alone, of a pass that exchanges one bucket at its end, and of one with buckets that are exchanged
+/// while it runs.
 fn hidden(group: &Group) -> Result<()> {
     let width = 1024;
-    let mut model = Sequential::new();
-    for _ in 0..6 {
-        model = model.then(Linear::new(("C", width), ("C", width))?).then(Tanh);
-    }
-    let model = DataParallel::with_buckets(model, group, 5 << 20)?;
-    let x = Tensor::randn([("N", 64), ("C", width)])?;
-    let gradients = Tensor::ones([model.num_parameters()])?;
-    let pass = || model.forward(&x)?.square()?.mean(..)?.backward();
-    let alone = least(group, || model.no_sync(pass))?;
+    let x = Tensor::randn([("N", 256), ("C", width)])?;
+    let model = |bytes: usize| {
+        let mut model = Sequential::new();
+        for _ in 0..6 {
+            model = model.then(Linear::new(("C", width), ("C", width))?).then(Tanh);
+        }
+        DataParallel::with_buckets(model, group, bytes)
+    };
+    let (one, several) = (model(1 << 30)?, model(5 << 20)?);
+    let pass = |model: &DataParallel<Sequential>| model.forward(&x)?.square()?.mean(..)?.backward();
+    let gradients = Tensor::ones([one.num_parameters()])?;
+    let alone = least(group, || one.no_sync(|| pass(&one)))?;
     let exchange = least(group, || group.all_reduce(&gradients, Reduction::Sum).map(drop))?;
-    let both = least(group, pass)?;
+    let [at_end, meanwhile] = [least(group, || pass(&one))?, least(group, || pass(&several))?];
     if group.is_first() {
-        let bytes = 4 * model.num_parameters();
         println!(
-            "a pass {:.1} ms, its exchange of {bytes} bytes {:.1} ms, both {:.1} ms: {:.0} % hidden",
+            "a pass {:.1} ms, its exchange of {} bytes {:.1} ms; both {:.1} ms one after the other, {:.1} ms \
+             together: {:.0} % hidden",
             1e3 * alone,
+            gradients.nbytes(),
             1e3 * exchange,
-            1e3 * both,
-            100.0 * ((alone + exchange - both) / exchange).clamp(0.0, 1.0)
+            1e3 * at_end,
+            1e3 * meanwhile,
+            100.0 * ((at_end - meanwhile) / exchange).clamp(0.0, 1.0)
         );
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! [`DataParallel`], a model of which every rank has a copy and computes a part of each batch.
 
+mod courier;
 mod reducer;
 
 use crate::backend::Reduction;
@@ -42,8 +43,9 @@ const BUCKET: usize = 25 << 20;
 /// * [`new`](Self::new) compares paths, names, sizes and dtypes of all parameters and buffers between the
 ///   ranks, and gives all ranks the values of rank 0.
 /// * A backward pass sums the gradients in buckets, in the reverse order of the parameters. A bucket is sent as
-///   soon as its last gradient is complete: the pass is [early](BackwardOptions::early). `backward` returns
-///   when all have arrived. A bucket has one more number for each parameter, and one for itself.
+///   soon as its last gradient is complete: the pass is [early](BackwardOptions::early). A thread exchanges
+///   the buckets meanwhile, and `backward` returns when all have arrived. A last message says how many ranks
+///   have each gradient.
 /// * After it, all ranks get the buffers of rank 0, such as running statistics.
 /// * Once in each pass, the ranks compare that they all make one, as for other
 ///   [calls of a group](Group::checked).
@@ -75,7 +77,8 @@ impl<M: Module> DataParallel<M> {
     }
 
     /// Like [`new`](Self::new), with buckets of about `bytes`; 25 MiB by default. Small buckets are sent
-    /// earlier, large ones cost fewer messages.
+    /// earlier, large ones cost fewer messages. A gradient of an eighth of it or more is a bucket of its own,
+    /// which is not copied.
     ///
     /// # Errors
     /// Same as [`new`](Self::new).

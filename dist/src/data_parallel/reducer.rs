@@ -1,8 +1,7 @@
 //! [`Reducer`]: the buckets of a model, and where they are in a backward pass.
 
-use crate::backend::Reduction;
+use super::courier::Courier;
 use crate::group::Group;
-use crate::pending::Pending;
 use crate::traffic;
 use namegrad::autograd::HookHandle;
 use namegrad::prelude::*;
@@ -12,8 +11,10 @@ pub(super) struct Reducer {
     group: Group,
     /// The same ranks with messages of their own, so that those of buckets and of comparisons never meet.
     lane: Group,
+    courier: Courier,
     /// The parameters in the order in which they are sent, with their paths.
     parameters: Vec<(String, Parameter)>,
+    /// In the order in which their last gradients come.
     buckets: Vec<Bucket>,
     buffers: Vec<Buffer>,
     pass: Mutex<Pass>,
@@ -21,8 +22,8 @@ pub(super) struct Reducer {
 
 /// Gradients that are sent together.
 struct Bucket {
-    first: usize,
-    count: usize,
+    /// The numbers of the parameters, in ascending order.
+    members: Vec<usize>,
     /// The dtype of the message: `f64`, or `f32` for all others.
     dtype: DType,
 }
@@ -32,8 +33,10 @@ struct Pass {
     has_arrived: Vec<bool>,
     /// How many gradients each bucket still waits for.
     missing: Vec<usize>,
-    /// The buckets that were sent, from the first.
-    sent: Vec<Pending>,
+    /// How many buckets were sent, from the first.
+    sent: usize,
+    /// For each parameter that was sent, whether there was a gradient, times the weight of this rank.
+    counts: Vec<f64>,
     /// How much this rank counts.
     weight: f64,
     /// Whether gradients stay on this rank.
@@ -76,9 +79,10 @@ impl Reducer {
             }
         }
         let buckets = buckets(&parameters, bytes);
+        let courier = Courier::new(&lane)?;
         let pass = Mutex::new(Pass::new(&buckets, parameters.len()));
         let buffers = buffers.into_iter().map(|(_, buffer)| buffer).collect();
-        Ok(Reducer { group: group.clone(), lane, parameters, buckets, buffers, pass })
+        Ok(Reducer { group: group.clone(), lane, courier, parameters, buckets, buffers, pass })
     }
 
     /// Hooks that tell of each gradient.
@@ -101,7 +105,7 @@ impl Reducer {
         self.pass.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends the buckets that a gradient completes, in their order, and moves those on that are on their way.
+    /// Sends the buckets that a gradient completes, in their order.
     fn arrived(&self, number: usize) -> Result<()> {
         let mut pass = self.pass();
         if pass.is_paused {
@@ -115,13 +119,10 @@ impl Reducer {
             );
             return Err(Error::new(ErrorKind::Autograd, "DataParallel", message));
         }
-        let bucket = self.buckets.partition_point(|bucket| bucket.first + bucket.count <= number);
-        pass.missing[bucket] -= 1;
-        while pass.sent.len() < self.buckets.len() && pass.missing[pass.sent.len()] == 0 {
+        let bucket = self.buckets.iter().position(|bucket| bucket.members.binary_search(&number).is_ok());
+        pass.missing[bucket.expect("each parameter is in a bucket")] -= 1;
+        while pass.missing.get(pass.sent) == Some(&0) {
             self.send_next(&mut pass)?;
-        }
-        for bucket in &mut pass.sent {
-            bucket.is_done()?;
         }
         Ok(())
     }
@@ -140,11 +141,26 @@ impl Reducer {
         if self.group.is_checked() {
             self.group.check("the backward pass of a DataParallel model")?;
         }
-        while pass.sent.len() < self.buckets.len() {
+        while pass.sent < self.buckets.len() {
             self.send_next(pass)?;
         }
-        for (bucket, sent) in self.buckets.iter().zip(std::mem::take(&mut pass.sent)) {
-            self.receive(bucket, &sent.wait()?)?;
+        let mut counts = pass.counts.clone();
+        counts.push(pass.weight);
+        let message = match self.courier.is_planned() {
+            true => TensorOptions::new().dtype(DType::F64).device(Device::Meta).zeros([counts.len()])?,
+            false => Tensor::from_slice(&counts, [counts.len()])?,
+        };
+        let sends = traffic::in_op("DataParallel");
+        self.courier.send(vec![message], 1.0)?;
+        drop(sends);
+        let mut sent = self.courier.hand_over()?;
+        let message = sent.pop().expect("the last message")?.wait()?;
+        let counts = match message.device() {
+            Device::Meta => vec![1.0; counts.len()],
+            _ => message.to_vec::<f64>()?,
+        };
+        for (bucket, sent) in self.buckets.iter().zip(sent) {
+            self.receive(bucket, sent?.wait()?, &counts)?;
         }
         let Pass { weight, is_paused, ended, .. } = *pass;
         *pass =
@@ -152,52 +168,44 @@ impl Reducer {
         self.send_buffers()
     }
 
-    /// Sends the next bucket: the gradients, for each whether there is one, and a 1, all times the weight of
-    /// this rank.
+    /// Sends the gradients of the next bucket, times the weight of this rank.
     fn send_next(&self, pass: &mut Pass) -> Result<()> {
         let _sends = traffic::in_op("DataParallel");
-        let bucket = &self.buckets[pass.sent.len()];
-        let mut parts = Vec::with_capacity(bucket.count + 1);
-        let mut counts = Vec::with_capacity(bucket.count + 1);
-        for (_, parameter) in self.members(bucket) {
+        let bucket = &self.buckets[pass.sent];
+        let mut parts = Vec::with_capacity(bucket.members.len());
+        for number in &bucket.members {
+            let (_, parameter) = &self.parameters[*number];
             let grad = parameter.grad().filter(|_| pass.weight != 0.0);
-            counts.push(if grad.is_some() { 1.0 } else { 0.0 });
+            if grad.is_some() {
+                pass.counts[*number] = pass.weight;
+            }
             parts.push(match grad {
                 Some(grad) => grad.detach().rename(None)?.reshape([parameter.numel()])?.to(bucket.dtype)?,
                 None => TensorOptions::new().dtype(bucket.dtype).zeros([parameter.numel()])?,
             });
         }
-        counts.push(1.0);
-        parts.push(Tensor::new(counts)?.to(bucket.dtype)?);
-        let mut message = Tensor::cat(parts, 0)?;
-        if pass.weight != 1.0 {
-            message = message.mul(pass.weight)?;
-        }
-        pass.sent.push(self.lane.start_all_reduce(&message, Reduction::Sum)?);
-        Ok(())
+        pass.sent += 1;
+        self.courier.send(parts, pass.weight)
     }
 
-    /// Sets the gradients of a bucket from the sums over all ranks.
-    fn receive(&self, bucket: &Bucket, sums: &Tensor) -> Result<()> {
-        let counts = match sums.device() {
-            Device::Meta => vec![1.0; bucket.count + 1],
-            _ => sums.narrow(0, sums.numel() - bucket.count - 1, bucket.count + 1)?.to_vec::<f64>()?,
-        };
-        let (whole, mut start) = (counts[bucket.count], 0);
-        for ((_, parameter), count) in self.members(bucket).iter().zip(counts) {
+    /// Sets the gradients of a bucket from the sums over all ranks, of which `counts` are those of the ranks
+    /// that have each gradient, and of all ranks.
+    fn receive(&self, bucket: &Bucket, mut sums: Tensor, counts: &[f64]) -> Result<()> {
+        let (whole, is_one, mut start) = (counts[counts.len() - 1], bucket.members.len() == 1, 0);
+        if is_one {
+            sums.div_(whole)?;
+        }
+        for number in &bucket.members {
+            let (_, parameter) = &self.parameters[*number];
             let numel = parameter.numel();
-            if count > 0.0 {
-                let mean = sums.narrow(0, start, numel)?.div(whole)?;
+            if counts[*number] > 0.0 {
+                let mean = if is_one { sums.clone() } else { sums.narrow(0, start, numel)?.div(whole)? };
                 let sizes = parameter.shape().sizes;
                 parameter.set_grad(Some(mean.to(parameter.dtype())?.reshape(sizes.as_slice())?))?;
             }
             start += numel;
         }
         Ok(())
-    }
-
-    fn members(&self, bucket: &Bucket) -> &[(String, Parameter)] {
-        &self.parameters[bucket.first..bucket.first + bucket.count]
     }
 
     /// Gives all ranks the buffers of rank 0, in one message for each dtype.
@@ -260,8 +268,9 @@ impl Pass {
     fn new(buckets: &[Bucket], parameters: usize) -> Pass {
         Pass {
             has_arrived: vec![false; parameters],
-            missing: buckets.iter().map(|bucket| bucket.count).collect(),
-            sent: Vec::new(),
+            missing: buckets.iter().map(|bucket| bucket.members.len()).collect(),
+            sent: 0,
+            counts: vec![0.0; parameters],
             weight: 1.0,
             is_paused: false,
             ended: 0,
@@ -269,22 +278,27 @@ impl Pass {
     }
 }
 
-/// Runs of parameters of about `bytes` each.
+/// Groups of parameters of about `bytes` each. A large one is alone, so that its gradient is sent without a
+/// copy.
 fn buckets(parameters: &[(String, Parameter)], bytes: usize) -> Vec<Bucket> {
-    let (mut buckets, mut filled) = (Vec::<Bucket>::new(), 0);
+    let (mut buckets, mut open) = (Vec::<Bucket>::new(), None::<(Bucket, usize)>);
     for (number, (_, parameter)) in parameters.iter().enumerate() {
         let dtype = wire(parameter.dtype());
         let own = parameter.numel() * dtype.itemsize();
-        match buckets.last_mut() {
-            Some(bucket) if bucket.dtype == dtype && filled + own <= bytes => {
-                bucket.count += 1;
-                filled += own;
+        if own >= bytes / 8 {
+            buckets.push(Bucket { members: vec![number], dtype });
+            continue;
+        }
+        match &mut open {
+            Some((bucket, filled)) if bucket.dtype == dtype && *filled + own <= bytes => {
+                bucket.members.push(number);
+                *filled += own;
             }
-            _ => {
-                buckets.push(Bucket { first: number, count: 1, dtype });
-                filled = own;
-            }
+            _ => buckets
+                .extend(open.replace((Bucket { members: vec![number], dtype }, own)).map(|full| full.0)),
         }
     }
+    buckets.extend(open.map(|last| last.0));
+    buckets.sort_by_key(|bucket| bucket.members.last().copied());
     buckets
 }

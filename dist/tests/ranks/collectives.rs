@@ -1,9 +1,9 @@
 //! Every exchange in every dtype, against the same computed on one rank.
 
-use crate::{Outcome, Program};
+use crate::{Outcome, Program, output_of};
 use namegrad::core::DType;
 use namegrad::prelude::*;
-use namegrad_dist::{Group, Reduction};
+use namegrad_dist::{DataParallel, Group, Reduction};
 
 const ALL: &[usize] = &[1, 2, 4];
 
@@ -14,7 +14,53 @@ pub(crate) const PROGRAMS: &[Program] = &[
     Program { name: "sub-groups", ranks: ALL, run: sub_groups, error: None },
     Program { name: "files", ranks: ALL, run: files, error: None },
     Program { name: "random-numbers", ranks: ALL, run: random_numbers, error: None },
+    Program { name: "bytes", ranks: &[], run: bytes, error: None },
 ];
+
+/// Exchanges a few MiB, and prints what [`Group::bytes_sent`] counts.
+fn bytes(group: &Group) -> Outcome {
+    let x = Tensor::ones([("N", 8), ("C", 1 << 17)])?;
+    for _ in 0..3 {
+        group.all_reduce(&x, Reduction::Sum)?;
+        group.all_gather(&x, "N")?;
+        group.all_to_all(&x, "N", "C")?;
+        group.broadcast(&x, 0)?;
+    }
+    let model = DataParallel::new(Linear::new(("C", 512), ("h", 1024))?, group)?;
+    model.forward(&Tensor::ones([("N", 4), ("C", 512)])?)?.mean(..)?.backward()?;
+    println!("sent {}", group.bytes_sent());
+    Ok(())
+}
+
+/// Open MPI counts the bytes of all messages itself; they are as many as the formulas of `docs/scale.md` say.
+pub(crate) fn bytes_of_mpi(ranks: usize) -> Result<(), String> {
+    let folder = std::env::temp_dir().join(format!("namegrad-dist-bytes-{}-{ranks}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let files = folder.join("rank").display().to_string();
+    let variables = [
+        ("OMPI_MCA_pml_monitoring_enable", "1"),
+        ("OMPI_MCA_pml_monitoring_enable_output", "3"),
+        ("OMPI_MCA_pml_monitoring_filename", &files),
+    ];
+    let output = output_of("bytes", ranks, &variables)?;
+    let counted = output.text.lines().filter_map(|line| line.strip_prefix("sent ")?.parse::<f64>().ok());
+    let (counts, counted) = (counted.clone().count(), counted.sum::<f64>());
+    let (mut sent, mut seen) = (0.0, 0);
+    for rank in 0..ranks {
+        let Ok(text) = std::fs::read_to_string(format!("{files}.{rank}.prof")) else { continue };
+        seen += 1;
+        let to_others = text.lines().filter(|line| line.starts_with("E\t") || line.starts_with("I\t"));
+        let of_line = |line: &str| line.split('\t').nth(3)?.strip_suffix(" bytes")?.parse::<f64>().ok();
+        sent += to_others.filter_map(of_line).sum::<f64>();
+    }
+    let _ = std::fs::remove_dir_all(folder);
+    match seen {
+        _ if !output.succeeded || counts != ranks => Err(output.text),
+        0 => Err("skipped: this MPI does not count bytes".into()),
+        _ if (sent / counted - 1.0).abs() < 0.01 => Ok(()),
+        _ => Err(format!("FAILED: {counted} bytes by the formulas, {sent} by MPI")),
+    }
+}
 
 /// What rank `rank` has: `[C=3, N=4 ranks]`, small whole numbers, so that all sums are exact.
 fn of_rank(rank: usize, ranks: usize, dtype: DType) -> Result<Tensor> {

@@ -2,10 +2,12 @@
 
 use crate::{Outcome, Program, models, output_of};
 use namegrad::core::{DType, Device};
+use namegrad::data::sampler::InOrder;
+use namegrad::data::{Dataset, Loader, Samples};
 use namegrad::prelude::*;
 use namegrad_dist::{Group, Mesh, Reduction};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 const SEVERAL: &[usize] = &[2, 4];
 
@@ -87,6 +89,38 @@ pub(crate) const PROGRAMS: &[Program] = &[
             }
         },
         error: Some("panicked: a bug"),
+    },
+    Program {
+        name: "a-panic-in-a-worker",
+        ranks: SEVERAL,
+        run: |group| {
+            let is_second = group.rank() == 1;
+            let data = Samples::new((0..24).collect::<Vec<i64>>()).map(move |n: i64| {
+                assert!(!(is_second && n == 17), "a bug in the data");
+                Ok(n)
+            });
+            let sampler = group.sampler(InOrder);
+            let loader = Loader::builder(data).batch_size(2).workers(2).sampler(sampler).build()?;
+            for batch in loader.iter() {
+                group.all_reduce(&batch?, Reduction::Sum)?;
+            }
+            Ok(())
+        },
+        error: Some("sample 17 panicked: a bug in the data"),
+    },
+    Program {
+        name: "different-data",
+        ranks: SEVERAL,
+        run: |group| {
+            let samples = if group.rank() == 1 { 9 } else { 16 };
+            let data = Samples::new((0..samples).collect::<Vec<i64>>());
+            let loader = Loader::builder(data).batch_size(1).sampler(group.sampler(InOrder)).build()?;
+            for batch in loader.iter() {
+                group.all_reduce(&batch?, Reduction::Sum)?;
+            }
+            Ok(())
+        },
+        error: Some("rank 1: the end of the program"),
     },
     Program {
         name: "a-killed-rank",
@@ -190,12 +224,19 @@ fn bad_input(group: &Group) -> Outcome {
     Ok(())
 }
 
-/// A run whose last rank is killed at a random step ends at once, and goes on from its last checkpoint to the
-/// same bits as a run that was not interrupted, or on another number of ranks.
-pub(crate) fn resumed_after_a_kill(ranks: usize) -> Result<(), String> {
+/// A run that ends at a random step, as its last rank is killed or its first one has no room for a checkpoint,
+/// ends at once on all ranks. It goes on from its last checkpoint to the same bits as a run that was not
+/// interrupted, or on another number of ranks.
+pub(crate) fn resumed(ranks: usize, is_full: bool) -> Result<(), String> {
     let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").subsec_nanos();
-    let kill_at = (1 + nanos as usize / 1000 % models::STEPS).to_string();
-    let base = std::env::temp_dir().join(format!("namegrad-dist-{}-{ranks}", std::process::id()));
+    let random = nanos as usize / 1000;
+    // The first checkpoint of a full disk is whole.
+    let step = if is_full { 4 + random % (models::STEPS - 3) } else { 1 + random % models::STEPS };
+    let (variable, named) = match is_full {
+        true => (models::FULL_AT, "error: rank 0 of ".to_string()),
+        false => (models::KILL_AT, format!("process rank {} ", ranks - 1)),
+    };
+    let base = std::env::temp_dir().join(format!("namegrad-dist-{}-{ranks}-{is_full}", std::process::id()));
     let [whole, broken] = ["whole", "broken"].map(|name| base.join(name).display().to_string());
     let run_on = |ranks: usize, folder: &str, more: &[(&str, &str)]| {
         let variables = [&[(models::FOLDER, folder)], more].concat();
@@ -204,11 +245,23 @@ pub(crate) fn resumed_after_a_kill(ranks: usize) -> Result<(), String> {
     let run = |folder: &str, more: &[(&str, &str)]| run_on(ranks, folder, more);
     let expect = |what: &str, holds: bool, text: &str| match holds {
         true => Ok(()),
-        false => Err(format!("FAILED: {what}, killed at step {kill_at}\n{text}")),
+        false => Err(format!("FAILED: {what}, {variable} {step}\n{text}")),
     };
-    let killed = run(&broken, &[(models::KILL_AT, &kill_at)])?;
-    let named = format!("process rank {} ", ranks - 1);
-    expect("the others end", !killed.succeeded && killed.text.contains(&named), &killed.text)?;
+    let started = Instant::now();
+    let ended = run(&broken, &[(variable, &step.to_string())])?;
+    let is_named = !ended.succeeded && ended.text.matches(&named).count() == 1;
+    expect("the others end", is_named && started.elapsed() < Duration::from_secs(20), &ended.text)?;
+    if is_full {
+        expect("the reason", ended.text.contains("File too large"), &ended.text)?;
+        let names = std::fs::read_dir(&broken).map_err(|error| error.to_string())?;
+        let names = names.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut steps: Vec<String> =
+            names.filter(|name| name.contains("step") || name.contains("tmp")).collect();
+        steps.sort();
+        let kept: Vec<String> =
+            (1..=(step - 1) / 3).map(|third| format!("step-{:08}.safetensors", 3 * third)).collect();
+        expect("no half-written file", steps == kept, &steps.join(" "))?;
+    }
     for (what, folder) in [("a whole run", &whole), ("a resumed run", &broken)] {
         let output = run(folder, &[])?;
         expect(what, output.succeeded, &output.text)?;

@@ -8,11 +8,13 @@ use namegrad::prelude::*;
 use namegrad::train::{Checkpoints, parts};
 use namegrad_dist::{DataParallel, Group};
 use std::path::PathBuf;
+use std::process::Command;
 
 const ALL: &[usize] = &[1, 2, 4];
+const SEVERAL: &[usize] = &[2, 4];
 
 pub(crate) const PROGRAMS: &[Program] = &[
-    Program { name: "models", ranks: ALL, run: models, error: None },
+    Program { name: "models", ranks: &[1, 2, 4, 8], run: models, error: None },
     Program { name: "accumulation", ranks: ALL, run: accumulation, error: None },
     Program { name: "uneven-batches", ranks: ALL, run: uneven_batches, error: None },
     Program { name: "unused-parameters", ranks: ALL, run: unused_parameters, error: None },
@@ -20,6 +22,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
     Program { name: "scalers-and-averages", ranks: ALL, run: scalers_and_averages, error: None },
     Program { name: "sync-batch-norm", ranks: ALL, run: sync_batch_norm, error: None },
     Program { name: "loaders", ranks: ALL, run: loaders, error: None },
+    Program { name: "different-threads", ranks: SEVERAL, run: different_threads, error: None },
     Program { name: "resumable", ranks: &[], run: resumable, error: None },
     Program {
         name: "different-models",
@@ -169,15 +172,44 @@ fn models(group: &Group) -> Outcome {
             }
         }
         // Two runs; in each, the initial values, and three passes with one more number for each parameter and
-        // each bucket.
+        // one for all. Each message is rounded down.
         let ranks = group.size() as u64;
         let numbers: u64 = together.iter().map(|parameter| parameter.numel() as u64).sum();
-        let least = 2 * 3 * 2 * (numbers + together.len() as u64) * 8 * (ranks - 1) / ranks;
-        let initial = if group.is_first() { 2 * numbers * 8 * (ranks - 1) } else { 0 };
-        let buckets = numbers * 8 / 500 + 2;
-        if ranks > 1 && !(least + initial..=least + initial + 12 * buckets * 8 + 20_000).contains(&sent) {
-            return Err(format!("{name}: {sent} bytes were sent, expected {}", least + initial).into());
+        let most = 2 * 3 * 2 * (numbers + together.len() as u64 + 1) * 8 * (ranks - 1) / ranks;
+        // Rank 0 sends the initial values, and the buffers at first and after each pass.
+        let (model, _) = made()?;
+        model.to(DType::F64)?;
+        let buffers = model.named_buffers().into_iter().map(|(_, buffer)| buffer.value().nbytes() as u64);
+        let initial = 2 * (numbers * 8 + 4 * buffers.sum::<u64>()) * (ranks - 1);
+        let initial = if group.is_first() { initial } else { 0 };
+        let messages = 2 * 3 * (together.len() as u64 + 1);
+        if ranks > 1 && !(most + initial - messages..=most + initial).contains(&sent) {
+            return Err(format!("{name}: {sent} bytes were sent, expected {}", most + initial).into());
         }
+    }
+    Ok(())
+}
+
+/// Ranks with 1, 2, ... threads get the bits that ranks with equally many threads get.
+fn different_threads(group: &Group) -> Outcome {
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+        pool.install(|| {
+            manual_seed(6);
+            let model = Sequential::new().then(Linear::new(("C", 128), ("h", 520))?).then(Tanh);
+            let model = DataParallel::new(model.then(Linear::new(("h", 520), ("y", 5))?), group)?;
+            let mut optimizer = AdamW::new(model.parameters())?;
+            for _ in 0..2 {
+                let x = Tensor::randn([("N", 32), ("C", 128)])?;
+                optimizer.zero_grad();
+                model.forward(&x)?.square()?.mean(..)?.backward()?;
+                optimizer.step()?;
+            }
+            Ok::<_, Error>(model.parameters().iter().map(Parameter::tensor).collect::<Vec<_>>())
+        })
+    };
+    for (same, other) in run(1)?.iter().zip(run(2 + group.rank())?) {
+        assert!(same.equal(&other)?, "the threads of rank {} change bits", group.rank());
     }
     Ok(())
 }
@@ -355,10 +387,11 @@ fn loaders(group: &Group) -> Outcome {
     Ok(())
 }
 
-/// The environment variables of [`resumable`]: the folder of its checkpoints, and the step at which the last
-/// rank is killed.
+/// The environment variables of [`resumable`]: the folder of its checkpoints, the step at which the last rank
+/// is killed, and the step from which rank 0 has no room for files.
 pub(crate) const FOLDER: &str = "NAMEGRAD_DIST_FOLDER";
 pub(crate) const KILL_AT: &str = "NAMEGRAD_DIST_KILL_AT";
+pub(crate) const FULL_AT: &str = "NAMEGRAD_DIST_FULL_AT";
 
 /// The steps of [`resumable`].
 pub(crate) const STEPS: usize = 12;
@@ -366,7 +399,8 @@ pub(crate) const STEPS: usize = 12;
 /// A run with dropout that saves a checkpoint in each third step, and resumes from the last.
 pub(crate) fn resumable(group: &Group) -> Outcome {
     let folder = PathBuf::from(std::env::var(FOLDER)?);
-    let kill_at = std::env::var(KILL_AT).ok().map(|step| step.parse::<usize>()).transpose()?;
+    let step_of = |name: &str| std::env::var(name).ok().map(|step| step.parse::<usize>()).transpose();
+    let (kill_at, full_at) = (step_of(KILL_AT)?, step_of(FULL_AT)?);
     manual_seed(9);
     let model = Sequential::new()
         .then(Linear::new(("C", 6), ("hidden", 16))?)
@@ -384,7 +418,12 @@ pub(crate) fn resumable(group: &Group) -> Outcome {
     let first = resumed.unwrap_or(0) as usize;
     for (step, batch) in (first + 1..=STEPS).zip(loader.cycle()) {
         if kill_at == Some(step) && group.rank() == group.size() - 1 {
-            std::process::Command::new("kill").args(["-9", &std::process::id().to_string()]).status()?;
+            Command::new("kill").args(["-9", &std::process::id().to_string()]).status()?;
+        }
+        if full_at == Some(step) && group.is_first() {
+            // Files of this process get no longer than a part of a checkpoint.
+            let own = std::process::id().to_string();
+            Command::new("prlimit").args(["--fsize=1024", "--pid", &own]).status()?;
         }
         let loss = model.forward(&batch?)?.square()?.mean(..)?;
         optimizer.zero_grad();
