@@ -5,34 +5,21 @@
 use clap::Parser;
 use namegrad::data::{Dataset, Mnist};
 use namegrad::prelude::*;
-use namegrad_examples::cnn::{CLASSES, Cnn};
-use namegrad_examples::flags::{self, TrainFlags};
+use namegrad_examples::cnn::{CLASSES, Cnn, CnnFlags};
+use namegrad_examples::flags;
 use namegrad_examples::training;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Train a convolutional network on MNIST.
 #[derive(Parser)]
-#[command(
-    mut_arg("epochs", |arg| arg.default_value("4")),
-    mut_arg("dropout", |arg| arg.default_value("0.5")),
-    mut_arg("out", |arg| arg.default_value("target/mnist_cnn")),
-)]
 struct Flags {
-    /// Folder with train-images-idx3-ubyte, train-labels-idx1-ubyte and the two t10k files, optionally with
-    /// .gz
-    #[arg(long, value_name = "FOLDER")]
-    data: PathBuf,
-    /// Train on all processes that mpirun starts; only in the folder dist
-    #[arg(long)]
-    distributed: bool,
     #[command(flatten)]
-    train: TrainFlags,
+    cnn: CnnFlags,
 }
 
 fn main() -> ExitCode {
     flags::run(|| {
-        let Flags { data, distributed, train: flags } = Flags::try_parse()?;
+        let CnnFlags { data, distributed, train: flags } = Flags::try_parse()?.cnn;
         if distributed {
             return Err(
                 "--distributed needs MPI: run the same command in the folder dist, as docs/scale.md says"

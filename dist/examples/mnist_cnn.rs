@@ -11,52 +11,38 @@ mod cnn;
 mod flags;
 
 use clap::Parser;
-use cnn::Cnn;
-use flags::TrainFlags;
+use cnn::{Cnn, CnnFlags};
 use namegrad::data::sampler::Random;
 use namegrad::data::{Dataset, Loader, Mnist};
 use namegrad::optim::schedule::{Polynomial, Scheduler};
 use namegrad::prelude::*;
 use namegrad::train::{Checkpoints, parts};
 use namegrad_dist::{DataParallel, Group, Reduction};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 /// Train a convolutional network on MNIST, on all processes that mpirun starts.
 #[derive(Parser)]
-#[command(
-    mut_arg("epochs", |arg| arg.default_value("4")),
-    mut_arg("dropout", |arg| arg.default_value("0.5")),
-    mut_arg("out", |arg| arg.default_value("target/mnist_cnn")),
-)]
 struct Flags {
-    /// Folder with train-images-idx3-ubyte, train-labels-idx1-ubyte and the two t10k files, optionally with
-    /// .gz
-    #[arg(long, value_name = "FOLDER")]
-    data: PathBuf,
-    /// Divide each batch among the processes; without it, each trains alone
-    #[arg(long)]
-    distributed: bool,
+    #[command(flatten)]
+    cnn: CnnFlags,
     /// Go on from the last checkpoint in the folder for the results
     #[arg(long)]
     resume: bool,
-    #[command(flatten)]
-    train: TrainFlags,
 }
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> ExitCode {
     let flags = Flags::parse();
-    namegrad_dist::run(|world| match flags.distributed {
+    namegrad_dist::run(|world| match flags.cnn.distributed {
         true => train(&flags, world),
         false => train(&flags, &Group::single()),
     })
 }
 
 fn train(flags: &Flags, group: &Group) -> Result<()> {
-    let Flags { data, train: flags, resume, .. } = flags;
+    let Flags { cnn: CnnFlags { data, train: flags, .. }, resume } = flags;
     // All ranks begin with the same seed, so their samplers and loaders agree.
     manual_seed(flags.seed);
     let Mnist { train, test } = Mnist::load(data)?;

@@ -1,11 +1,32 @@
 //! The convolutional network of PyTorch's MNIST example.
 
+use crate::flags::TrainFlags;
 use namegrad::prelude::*;
+use std::path::PathBuf;
 
 /// The digits 0 to 9.
 pub const CLASSES: usize = 10;
 /// The mean and the standard deviation of the pixels of MNIST.
 const PIXELS: (f64, f64) = (0.1307, 0.3081);
+
+/// The flags of `mnist_cnn`, on one process or many.
+#[derive(clap::Args)]
+#[command(
+    mut_arg("epochs", |arg| arg.default_value("4")),
+    mut_arg("dropout", |arg| arg.default_value("0.5")),
+    mut_arg("out", |arg| arg.default_value("target/mnist_cnn")),
+)]
+pub struct CnnFlags {
+    /// Folder with train-images-idx3-ubyte, train-labels-idx1-ubyte and the two t10k files, optionally with
+    /// .gz
+    #[arg(long, value_name = "FOLDER")]
+    pub data: PathBuf,
+    /// Divide each batch among the processes that mpirun starts; only in the folder dist
+    #[arg(long)]
+    pub distributed: bool,
+    #[command(flatten)]
+    pub train: TrainFlags,
+}
 
 /// Two convolutions and two linear layers.
 #[derive(Module)]
