@@ -5,6 +5,7 @@ use crate::group::Group;
 use crate::traffic;
 use namegrad::autograd::HookHandle;
 use namegrad::prelude::*;
+use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(super) struct Reducer {
@@ -18,6 +19,8 @@ pub(super) struct Reducer {
     buckets: Vec<Bucket>,
     buffers: Vec<Buffer>,
     pass: Mutex<Pass>,
+    /// Where the program has made it.
+    at: &'static Location<'static>,
 }
 
 /// Gradients that are sent together.
@@ -82,7 +85,8 @@ impl Reducer {
         let courier = Courier::new(&lane)?;
         let pass = Mutex::new(Pass::new(&buckets, parameters.len()));
         let buffers = buffers.into_iter().map(|(_, buffer)| buffer).collect();
-        Ok(Reducer { group: group.clone(), lane, courier, parameters, buckets, buffers, pass })
+        let at = Location::caller();
+        Ok(Reducer { group: group.clone(), lane, courier, parameters, buckets, buffers, pass, at })
     }
 
     /// Hooks that tell of each gradient.
@@ -139,7 +143,7 @@ impl Reducer {
     /// Waits for the gradients of all ranks. Buckets that wait for gradients which do not come are sent too.
     fn finish(&self, pass: &mut Pass) -> Result<()> {
         if self.group.is_checked() {
-            self.group.check("the backward pass of a DataParallel model")?;
+            self.group.check_at("the backward pass of a DataParallel model", self.at)?;
         }
         while pass.sent < self.buckets.len() {
             self.send_next(pass)?;

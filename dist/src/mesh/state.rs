@@ -82,7 +82,7 @@ impl Mesh {
     /// let checkpoints = Checkpoints::new(&folder)?;
     /// mesh.save(&checkpoints, 1, parts![&model, &mut optimizer])?;
     /// let resumed = checkpoints.resume(parts![&model, &mut optimizer])?;
-    /// assert_eq!(resumed.unwrap().step(), 1);
+    /// assert_eq!(resumed, Some(1));
     /// # std::fs::remove_dir_all(&folder)?;
     /// # Ok::<(), Error>(())
     /// ```
