@@ -24,6 +24,7 @@ pub struct CnnFlags {
     /// Divide each batch among the processes that mpirun starts; only in the folder dist
     #[arg(long)]
     pub distributed: bool,
+    #[allow(missing_docs, reason = "has flags of its own")]
     #[command(flatten)]
     pub train: TrainFlags,
 }

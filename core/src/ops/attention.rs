@@ -458,6 +458,10 @@ pub fn attention_backward(
     kernels::backward(g, inputs, attn_mask, kept, args, wants)
 }
 
+/// Draws the numbers of a shape.
+#[doc(hidden)]
+pub type Draw<'f> = dyn Fn(Shape) -> Result<NamedTensor> + 'f;
+
 /// The factors of the weights of an attention with dropout, for a gradient that is differentiated again. `made`
 /// gives them from a function that draws as many as a shape has.
 ///
@@ -469,7 +473,7 @@ pub fn attention_dropout(
     draw: &NamedTensor,
     p: f64,
     dtype: DType,
-    made: &dyn Fn(&dyn Fn(Shape) -> Result<NamedTensor>) -> Result<NamedTensor>,
+    made: &dyn Fn(&Draw<'_>) -> Result<NamedTensor>,
 ) -> Result<Option<NamedTensor>> {
     if draw.numel() == 0 {
         return Ok(None);

@@ -228,7 +228,7 @@ pub(crate) mod kernels {
                 };
             }
             if let Some((last, others)) = apart(x, dims) {
-                let part = self.over(op, &x, &last)?;
+                let part = self.over(op, x, &last)?;
                 let whole = match self {
                     Folding::Squares => Folding::Total.over(op, &part, &others)?,
                     same => same.over(op, &part, &others)?,
