@@ -10,7 +10,7 @@ use crate::tensor::{Tensor, grad_with};
 use crate::vmap::{forget_loops, looped, loops, slices_of, standing_for, take_refused};
 use namegrad_core::random::Draws;
 use namegrad_core::tensor::looked_behind;
-use namegrad_core::{Argument, Dim, Error, ErrorKind, Name, NamedTensor, Names, Result, called};
+use namegrad_core::{Argument, Dim, Error, ErrorKind, Name, NamedTensor, Names, OnDevice, Result, called};
 use namegrad_macros::Setters;
 use std::cell::RefCell;
 use std::panic::Location;
@@ -159,6 +159,8 @@ fn along(
     inputs: &[&Tensor],
     v: &[Option<&Tensor>],
 ) -> Result<(Tensor, Tensor)> {
+    let values = inputs.iter().chain(v.iter().flatten()).map(|x| x.value());
+    let _device = OnDevice::of_inputs(op, &crate::list::<_, Vec<_>>(values), &[], &[])?;
     let level = Level::enter();
     let mut xs = Vec::with_capacity(inputs.len());
     for (x, v) in inputs.iter().zip(v) {
@@ -305,6 +307,7 @@ fn forward_jacobians(
 /// For each element of `x`, a tensor with 1 there and 0 elsewhere, along a new first dim.
 #[track_caller]
 fn directions(x: &Tensor) -> Result<Tensor> {
+    let _device = OnDevice::of(x.value());
     let n = x.numel();
     let sizes: Vec<usize> = crate::list([n].into_iter().chain(x.sizes().iter().copied()));
     Ok(Tensor::constant(NamedTensor::eye(n, n, x.dtype())?.reshape(sizes)?))
@@ -365,6 +368,7 @@ fn one_element(op: &'static str, y: Tensor) -> Result<Tensor> {
 pub fn hvp(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor, v: &Tensor) -> Result<(Tensor, Tensor)> {
     check_directions("hvp", &[x], &[v])?;
     check_float("hvp", x)?;
+    let _device = OnDevice::of_inputs("hvp", &[x.value(), v.value()], &[], &[])?;
     let level = Level::enter();
     let dual = level.with_tangent(x, v.unnamed().to(x.dtype())?);
     let (y, mut gradients) = vjp(|x| one_element("hvp", f(&x[0])?), &[&dual], None)?;

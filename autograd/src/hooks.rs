@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
 
 /// The hooks of one tensor, in the order of their registration.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Hooks {
     next: u64,
     /// Each with its number, and whether it runs after accumulation.

@@ -9,6 +9,7 @@ use namegrad_core::recycled::DropByCall;
 use namegrad_core::{DType, Device, Error, ErrorKind, Name, NamedTensor, Result, Shape};
 use std::any::Any;
 use std::fmt;
+use std::ops::Deref;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -93,6 +94,23 @@ pub trait PartOf: Send + Sync {
     fn sum(&self, number: f64) -> Result<f64>;
 }
 
+/// Where the value of a parameter is: in its own place, or in a plan, in that of a stand-in without elements.
+enum Place<'p> {
+    Own(&'p ParameterCell),
+    StandIn(Arc<ParameterCell>),
+}
+
+impl Deref for Place<'_> {
+    type Target = ParameterCell;
+
+    fn deref(&self) -> &ParameterCell {
+        match self {
+            Place::Own(own) => own,
+            Place::StandIn(other) => other,
+        }
+    }
+}
+
 /// The exclusive right to update a parameter, until it is dropped.
 struct UpdateGuard<'a>(&'a ParameterCell);
 
@@ -116,6 +134,7 @@ impl ParameterCell {
     #[track_caller]
     fn begin_update(&self) -> Result<UpdateGuard<'_>> {
         self.check_own("Parameter::update")?;
+        self.read().value().check_kept("Parameter::update")?;
         let own = thread::current().id();
         let mut updating = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
         if *updating == Some(own) {
@@ -153,7 +172,8 @@ impl ParameterCell {
 /// The value that takes the place of `own` in a `what`, with its dtype and names.
 ///
 /// # Errors
-/// [`ErrorKind::Shape`], [`ErrorKind::NameMismatch`] and [`ErrorKind::DType`] if it does not fit.
+/// [`ErrorKind::Shape`], [`ErrorKind::NameMismatch`] and [`ErrorKind::DType`] if it does not fit;
+/// [`ErrorKind::Device`] if it has no elements, and `own` has.
 #[doc(hidden)]
 #[track_caller]
 pub fn taken(op: &'static str, what: &str, own: &NamedTensor, value: &NamedTensor) -> Result<NamedTensor> {
@@ -163,6 +183,7 @@ pub fn taken(op: &'static str, what: &str, own: &NamedTensor, value: &NamedTenso
         return Err(Error::new(ErrorKind::Shape, op, message).with_operands([own.shape(), value.shape()]));
     }
     own.check_names_of(op, value)?;
+    own.check_keeps_elements(op, value)?;
     let (to, from) = (own.dtype(), value.dtype());
     if from.is_floating_point() && !to.is_floating_point() {
         let message = format!("a {what} of dtype {to} cannot take a value of {from}");
@@ -216,9 +237,36 @@ impl Parameter {
         })))
     }
 
+    /// The place of the value.
+    fn place(&self) -> Place<'_> {
+        let stand_in = places::stand_in(self.id(), || self.stand_in());
+        stand_in.map_or(Place::Own(&self.0), Place::StandIn)
+    }
+
+    /// A parameter without elements for a plan, if this one has elements.
+    #[cold]
+    fn stand_in(&self) -> Option<Arc<ParameterCell>> {
+        let own = self.0.read();
+        let without = |x: &Tensor| x.to_device(Device::Meta).ok();
+        if own.device() == Device::Meta {
+            return None;
+        }
+        let mut tensor = without(&own.detach())?;
+        if let Some(meta) = own.meta() {
+            tensor = tensor.requiring_grad().ok()?;
+            tensor.set_grad(own.grad().and_then(|grad| without(&grad))).ok()?;
+            if let Some(copy) = tensor.meta() {
+                copy.state().hooks = meta.state().hooks.clone();
+            }
+        }
+        drop(own);
+        Some(Arc::clone(&Parameter::of(tensor).0))
+    }
+
     /// Another parameter with the same value, without its gradient.
     fn copied(&self) -> Parameter {
-        let own = self.0.read();
+        let place = self.place();
+        let own = place.read();
         let mut tensor = Tensor::constant(own.value().clone());
         if own.requires_grad() {
             tensor.requires_grad_(true).expect("the value of a parameter is of floats");
@@ -274,7 +322,7 @@ impl Parameter {
                 .tensor()
                 .map_err(|error| error.context("a parameter that is computed from others: ").at(caller)),
             None => {
-                let tensor = self.0.read().clone();
+                let tensor = self.place().read().clone();
                 holding(Held::Parameter, tensor.value());
                 Ok(tensor)
             }
@@ -336,7 +384,7 @@ impl Parameter {
 
     /// The accumulated gradient.
     pub fn grad(&self) -> Option<Tensor> {
-        self.0.read().grad()
+        self.place().read().grad()
     }
 
     /// Sets the gradient, or removes it.
@@ -346,7 +394,7 @@ impl Parameter {
     #[track_caller]
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         self.0.check_own("Parameter::set_grad")?;
-        self.0.read().set_grad(grad)
+        self.place().read().set_grad(grad)
     }
 
     /// Changes the gradient outside of the tape, in its buffer if that is not shared, and gives what `f`
@@ -357,13 +405,13 @@ impl Parameter {
     #[doc(hidden)]
     #[track_caller]
     pub fn update_grad<R>(&self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<Option<R>> {
-        self.0.read().update_grad(f)
+        self.place().read().update_grad(f)
     }
 
     /// Whether a computation that was recorded with the current value still exists.
     #[doc(hidden)]
     pub fn is_recorded(&self) -> bool {
-        self.0.read().meta().is_some_and(|meta| Arc::strong_count(meta) > 1)
+        self.place().read().meta().is_some_and(|meta| Arc::strong_count(meta) > 1)
     }
 
     /// Sizes and names.
@@ -375,7 +423,7 @@ impl Parameter {
     pub fn dtype(&self) -> DType {
         match self.0.is_computed.load(Ordering::Acquire) {
             true => self.try_tensor().map_or(self.0.read().dtype(), |computed| computed.dtype()),
-            false => self.0.read().dtype(),
+            false => self.place().read().dtype(),
         }
     }
 
@@ -391,14 +439,14 @@ impl Parameter {
 
     /// Removes the accumulated gradient.
     pub fn zero_grad(&self) {
-        self.0.read().zero_grad();
+        self.place().read().zero_grad();
     }
 
     /// Whether a gradient is computed for the parameter. It is false if the parameter is frozen.
     pub fn requires_grad(&self) -> bool {
         match self.0.is_computed.load(Ordering::Acquire) {
             true => self.try_tensor().is_ok_and(|computed| computed.requires_grad()),
-            false => self.0.read().requires_grad(),
+            false => self.place().read().requires_grad(),
         }
     }
 
@@ -409,7 +457,7 @@ impl Parameter {
     #[track_caller]
     pub fn set_requires_grad(&self, requires_grad: bool) -> Result<()> {
         self.0.check_own("Parameter::set_requires_grad")?;
-        self.0.write().requires_grad_(requires_grad).map(drop)
+        self.place().write().requires_grad_(requires_grad).map(drop)
     }
 
     /// Changes the value outside of the tape. If `f` fails, nothing changes.
@@ -429,10 +477,11 @@ impl Parameter {
     /// The errors of `f`; [`ErrorKind::Autograd`] if `f` itself updates this parameter.
     #[track_caller]
     pub fn update<R>(&self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<R> {
-        let _turn = self.0.begin_update()?;
-        let mut value = self.0.read().value().clone();
+        let place = self.place();
+        let _turn = place.begin_update()?;
+        let mut value = place.read().value().clone();
         let result = f(&mut value)?;
-        self.0.write().update(|own| {
+        place.write().update(|own| {
             *own = value;
             Ok(())
         })?;
@@ -447,24 +496,29 @@ impl Parameter {
     #[doc(hidden)]
     #[track_caller]
     pub fn update_in_buffer<R>(&self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<R> {
-        let _turn = self.0.begin_update()?;
-        self.0.write().update(f)
+        let place = self.place();
+        let _turn = place.begin_update()?;
+        place.write().update(f)
     }
 
     /// Sets another value with the same sizes, cast to the dtype of the parameter. The parameter keeps its
-    /// names.
+    /// names. If a value takes the place of none, on the meta device, the accumulated gradient is removed.
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes differ, [`ErrorKind::NameMismatch`] if a dim of the value has
-    /// another name.
+    /// another name, [`ErrorKind::Device`] for a value on the meta device in place of elements.
     #[track_caller]
     pub fn set(&self, value: impl AsRef<NamedTensor>) -> Result<()> {
         let value = value.as_ref();
-        let caller = Location::caller();
+        let (caller, before) = (Location::caller(), self.device());
         self.update(|own| {
             *own = taken("Parameter::set", "parameter", own, value).map_err(|error| error.at(caller))?;
             Ok(())
-        })
+        })?;
+        if self.device() != before {
+            self.zero_grad();
+        }
+        Ok(())
     }
 
     /// Casts the value to `dtype`. If that changes the dtype, the accumulated gradient is removed.
@@ -510,7 +564,7 @@ impl Parameter {
 
     /// The device of the value.
     pub fn device(&self) -> Device {
-        self.0.read().device()
+        self.place().read().device()
     }
 
     /// Moves the value to a device, see [`Tensor::to_device`]. If it is there already, nothing changes;

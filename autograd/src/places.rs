@@ -1,14 +1,17 @@
-//! Substitutes and copies of shared places, such as parameters: a thread can see other values in their place
-//! for a while, and make independent copies of them.
+//! Substitutes, stand-ins and copies of shared places, such as parameters: a thread can see other values in
+//! their place for a while, and make independent copies of them.
 //!
 //! A place is known by its address. `Parameter` and the buffers of layers ask here.
 
-use crate::tape::switched;
+use crate::tape::{GradNames, Meta, backward_passes, set_backward_passes, switched};
 use crate::tensor::Tensor;
+use namegrad_core::Device;
+use namegrad_core::random::Generator;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The number of threads and calls with substitutes, so that a program without any asks nothing else.
@@ -20,6 +23,7 @@ thread_local! {
     static REHEARSING: Cell<bool> = const { Cell::new(false) };
     static COPYING: Cell<bool> = const { Cell::new(false) };
     static COPIES: RefCell<Copies> = RefCell::default();
+    static PLANNED: RefCell<Option<Planned>> = const { RefCell::new(None) };
 }
 
 /// Runs `f` with `values` in place of those of the places with these addresses, on this thread alone. The
@@ -30,7 +34,7 @@ pub fn substituted<R>(values: Vec<(usize, Tensor)>, f: impl FnOnce() -> R) -> R 
 }
 
 /// Runs `f`, after which all places that are written by [`set_substitute`] have their values from before.
-pub fn rehearsed<R>(f: impl FnOnce() -> R) -> R {
+pub(crate) fn rehearsed<R>(f: impl FnOnce() -> R) -> R {
     struct Restore(HashMap<usize, Tensor>, bool);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -96,6 +100,87 @@ pub fn set_substitute(place: usize, value: Tensor) -> Option<Tensor> {
         });
     drop(before); // outside of the borrow
     rest
+}
+
+/// What [`planned`] keeps.
+#[derive(Default)]
+struct Planned {
+    /// The stand-ins of places, by their addresses.
+    stand_ins: HashMap<usize, Rc<dyn Any>>,
+    /// The gradients of leaves before the first change.
+    gradients: HashMap<u64, (Arc<Meta>, Option<Tensor>, GradNames)>,
+}
+
+/// Runs `f`, in which shared places on the CPU have stand-ins without elements ([`stand_in`]). After it, also
+/// after a panic, the places have the values from before, leaves their gradients, and the random generator its
+/// state.
+pub fn planned<R>(f: impl FnOnce() -> R) -> R {
+    struct Restore(u64);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let planned = PLANNED.take().unwrap_or_default();
+            for (meta, grad, names) in planned.gradients.into_values() {
+                let mut state = meta.state();
+                (state.grad, state.grad_names) = (grad, names);
+            }
+            set_backward_passes(self.0);
+            CALLS.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    if is_planned() {
+        return f(); // it is a part of the outer one
+    }
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    PLANNED.set(Some(Planned::default()));
+    let _restore = Restore(backward_passes());
+    Generator::from_seed(0).scope(f)
+}
+
+/// Whether places have stand-ins on this thread.
+#[inline]
+pub fn is_planned() -> bool {
+    CALLS.load(Ordering::Relaxed) > 0 && PLANNED.with_borrow(Option::is_some)
+}
+
+/// In [`planned`], what is in the place at an address, which `make` creates when it is first asked for, unless
+/// the place needs no stand-in.
+#[inline]
+pub fn stand_in<T: Clone + 'static>(place: usize, make: impl FnOnce() -> Option<T>) -> Option<T> {
+    if is_planned() { find_stand_in(place, make) } else { None }
+}
+
+#[cold]
+fn find_stand_in<T: Clone + 'static>(place: usize, make: impl FnOnce() -> Option<T>) -> Option<T> {
+    let known = PLANNED.with_borrow(|planned| planned.as_ref()?.stand_ins.get(&place).cloned());
+    if let Some(known) = known.as_ref().and_then(|known| known.downcast_ref::<T>()) {
+        return Some(known.clone());
+    }
+    let made = make()?;
+    let kept = Rc::new(made.clone());
+    PLANNED.with_borrow_mut(|planned| planned.as_mut()?.stand_ins.insert(place, kept));
+    Some(made)
+}
+
+/// Remembers the gradient of a leaf, which is about to change, in [`planned`].
+#[inline]
+pub(crate) fn before_change(leaf: &Arc<Meta>) {
+    if is_planned() {
+        remember(leaf);
+    }
+}
+
+#[cold]
+fn remember(leaf: &Arc<Meta>) {
+    let state = leaf.state();
+    // Without elements nothing is lost, and memory that is freed is not kept.
+    if state.grad.as_ref().is_some_and(|grad| grad.device() == Device::Meta) {
+        return;
+    }
+    PLANNED.with_borrow_mut(|planned| {
+        let Some(planned) = planned else { return };
+        let (grad, names) = (state.grad.clone(), state.grad_names.clone());
+        planned.gradients.entry(leaf.id).or_insert_with(|| (leaf.clone(), grad, names));
+    });
 }
 
 #[derive(Default)]

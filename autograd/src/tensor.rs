@@ -472,7 +472,7 @@ impl PartialEq for Tensor {
     /// does not matter. For an elementwise comparison, see [`eq`](Tensor::eq).
     ///
     /// # Panics
-    /// On the meta device, where there are no elements.
+    /// If all but the elements is equal and a tensor is on the meta device, where there are none.
     #[track_caller]
     fn eq(&self, other: &Tensor) -> bool {
         PartialEq::eq(&self.parts.value, &other.parts.value)

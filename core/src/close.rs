@@ -49,15 +49,25 @@ fn write_note(x: &NamedTensor, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// Whether dtype, shape and names are the same and all elements are near each other.
+#[track_caller]
 fn all_near(x: &NamedTensor, y: &NamedTensor, near: &dyn Callback<(Scalar, Scalar), bool>) -> bool {
     let text = match mismatch(x, y) {
         Some(text) => Some(text),
+        None if x.is_meta() || y.is_meta() => without_elements(if x.is_meta() { x } else { y }),
         None => differences(x, y, near).map(|found| found.to_string()),
     };
     let equal = text.is_none();
     let note = text.map(|text| Note { about: identity(x), text });
     let _ = NOTE.try_with(|last| last.replace(note)); // a thread that is ending keeps none
     equal
+}
+
+/// The traits of comparisons have no errors.
+#[cold]
+#[track_caller]
+fn without_elements(x: &NamedTensor) -> ! {
+    let error = x.check_elements("==").expect_err("a meta tensor has none");
+    panic!("{error}")
 }
 
 /// The difference between two tensors in anything but their elements, for messages.
@@ -156,12 +166,9 @@ impl PartialEq for NamedTensor {
     /// elementwise comparison, see [`eq`](NamedTensor::eq).
     ///
     /// # Panics
-    /// On the meta device, where there are no elements.
+    /// If all but the elements is equal and a tensor is on the meta device, where there are none.
     #[track_caller]
     fn eq(&self, other: &NamedTensor) -> bool {
-        if let Err(error) = self.check_elements("==").and(other.check_elements("==")) {
-            panic!("{error}");
-        }
         all_near(self, other, &|a: Scalar, b: Scalar| a == b)
     }
 }
@@ -173,12 +180,14 @@ fn near_by(a: Scalar, b: Scalar, epsilon: f64) -> bool {
 
 /// Whether dtype, sizes and names are equal, and all elements are within `epsilon` of each other.
 #[doc(hidden)]
+#[track_caller]
 pub fn abs_diff_eq(x: &NamedTensor, y: &NamedTensor, epsilon: f64) -> bool {
     all_near(x, y, &|a: Scalar, b: Scalar| near_by(a, b, epsilon))
 }
 
 /// Like [`abs_diff_eq`], but elements may also differ by up to `max_relative` times the larger of the two.
 #[doc(hidden)]
+#[track_caller]
 pub fn relative_eq(x: &NamedTensor, y: &NamedTensor, epsilon: f64, max_relative: f64) -> bool {
     all_near(x, y, &|a: Scalar, b: Scalar| {
         near_by(a, b, epsilon.max(a.to_f64().abs().max(b.to_f64().abs()) * max_relative))
@@ -187,6 +196,7 @@ pub fn relative_eq(x: &NamedTensor, y: &NamedTensor, epsilon: f64, max_relative:
 
 /// Like [`abs_diff_eq`], but elements may also be up to `max_ulps` representable numbers apart.
 #[doc(hidden)]
+#[track_caller]
 pub fn ulps_eq(x: &NamedTensor, y: &NamedTensor, epsilon: f64, max_ulps: u32) -> bool {
     let dtype = x.dtype();
     all_near(x, y, &|a: Scalar, b: Scalar| near_by(a, b, epsilon) || steps(a, b, dtype) <= max_ulps.into())
@@ -250,6 +260,7 @@ macro_rules! approximate_equality {
                 $crate::close::default_epsilon()
             }
 
+            #[track_caller]
             fn abs_diff_eq(&self, other: &Self, epsilon: f64) -> bool {
                 $crate::close::abs_diff_eq($value(self), $value(other), epsilon)
             }
@@ -262,6 +273,7 @@ macro_rules! approximate_equality {
                 $crate::close::default_epsilon()
             }
 
+            #[track_caller]
             fn relative_eq(&self, other: &Self, epsilon: f64, max_relative: f64) -> bool {
                 $crate::close::relative_eq($value(self), $value(other), epsilon, max_relative)
             }
@@ -274,6 +286,7 @@ macro_rules! approximate_equality {
                 4
             }
 
+            #[track_caller]
             fn ulps_eq(&self, other: &Self, epsilon: f64, max_ulps: u32) -> bool {
                 $crate::close::ulps_eq($value(self), $value(other), epsilon, max_ulps)
             }

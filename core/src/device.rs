@@ -4,6 +4,7 @@
 //! Tensors without elements take part in all ops, for which no op has code of its own: the checks and the sizes
 //! are the same, storage is made without memory, and what a kernel would write is left out.
 
+use crate::cpu::storage::{self, Storage};
 use crate::dtype::Element;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
@@ -46,6 +47,9 @@ thread_local! {
 pub(crate) fn is_on_meta() -> bool {
     ON_META.get()
 }
+
+const TWO_DEVICES: &str =
+    "expected all tensors to be on the same device, but found two devices, cpu and meta";
 
 /// The device of new tensors, until this is dropped.
 #[doc(hidden)]
@@ -102,10 +106,9 @@ impl OnDevice {
         if inputs.iter().all(|x| x.is_meta() || x.ndim() == 0) {
             return Ok(OnDevice::meta(true));
         }
-        let message = "expected all tensors to be on the same device, but found two devices, cpu and meta";
         let moved = if inputs[0].is_meta() { "y" } else { "x" };
         let repair = format!("{moved}.to_device(Device::Meta)?");
-        Err(Error::about(inputs, ErrorKind::Device, op, message).with_repair(repair))
+        Err(Error::about(inputs, ErrorKind::Device, op, TWO_DEVICES).with_repair(repair))
     }
 
     /// Leaves the device as it is, until a call of [`restore`](Self::restore) with the result.
@@ -169,6 +172,17 @@ pub(crate) fn compute(loops: impl FnOnce() -> Result<()>) -> Result<()> {
     if is_on_meta() { Ok(()) } else { loops() }
 }
 
+/// Counts memory that the loops of an op take for themselves, where they are left out: the bytes of a block of
+/// the cache, and of other memory.
+#[inline]
+pub(crate) fn takes(bytes: impl FnOnce() -> [usize; 2]) {
+    if is_on_meta() {
+        let [block, other] = bytes();
+        drop(Storage::meta(block).filter(|_| block > 0));
+        storage::count_beside(other);
+    }
+}
+
 /// [`compute`] for loops that write to `x` in place.
 #[inline]
 #[track_caller]
@@ -210,6 +224,50 @@ impl NamedTensor {
     #[track_caller]
     pub fn check_elements(&self, op: &'static str) -> Result<()> {
         if self.is_meta() { Err(self.no_elements(op)) } else { Ok(()) }
+    }
+
+    /// Returns an error of `op` if this tensor has elements and `value`, which is to take its place, has none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Device`].
+    #[doc(hidden)]
+    #[inline]
+    #[track_caller]
+    pub fn check_keeps_elements(&self, op: &'static str, value: &NamedTensor) -> Result<()> {
+        if value.is_meta() && !self.is_meta() { Err(self.loses_elements(op)) } else { Ok(()) }
+    }
+
+    /// Returns an error of `op`, which is about to write to this tensor, if new tensors are on the meta device and
+    /// this one has elements.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Device`].
+    #[doc(hidden)]
+    #[inline]
+    #[track_caller]
+    pub fn check_kept(&self, op: &'static str) -> Result<()> {
+        if is_on_meta() && !self.is_meta() { Err(self.loses_elements(op)) } else { Ok(()) }
+    }
+
+    /// Returns an error of `op` if the other tensor is on another device, unless all count as meta tensors.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Device`].
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn check_device_of(&self, op: &'static str, other: &NamedTensor) -> Result<()> {
+        match self.is_meta() == other.is_meta() || is_on_meta() {
+            true => Ok(()),
+            false => Err(Error::about(&[self, other], ErrorKind::Device, op, TWO_DEVICES)),
+        }
+    }
+
+    #[cold]
+    #[track_caller]
+    fn loses_elements(&self, op: &'static str) -> Error {
+        let message = "a tensor on the CPU would get a value on the meta device, which has no elements: give it a \
+                       value with elements, or move it first, by to_device(Device::Meta)";
+        Error::about(&[self], ErrorKind::Device, op, message)
     }
 
     /// The elements for a check of values, which the meta device leaves out: there are none.

@@ -84,7 +84,7 @@ pub mod options {
 /// The memory that tensors use, and the cache of freed memory.
 pub mod memory {
     pub use crate::cpu::storage::{
-        MemoryStats, MetaStats, allocated_bytes, empty_cache, meta_stats, reset_meta_peak, reset_peak,
-        set_cache_limit, stats,
+        MemoryStats, MetaStats, allocated_bytes, empty_cache, empty_meta_cache, meta_stats, reset_meta_peak,
+        reset_peak, set_cache_limit, stats,
     };
 }

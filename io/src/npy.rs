@@ -25,6 +25,7 @@ const ALIGNMENT: usize = 64;
 /// Writes a file, for `op`.
 #[track_caller]
 pub(crate) fn save(op: &'static str, x: &NamedTensor, path: &Path) -> Result<()> {
+    x.check_elements(op)?;
     let caller = Location::caller();
     let header = header(x.dtype(), x.sizes())
         .map_err(|message| Error::about(&[x], ErrorKind::DType, op, message).at(caller))?;

@@ -150,9 +150,19 @@ impl TensorFile {
         self.save_to(path.as_ref())
     }
 
+    /// Returns an error that names a tensor without elements, if there is one.
+    #[track_caller]
+    fn check_elements(&self, op: &'static str) -> Result<()> {
+        for (name, x) in &self.tensors {
+            x.check_elements(op).map_err(|error| error.context(format!("'{name}': ")))?;
+        }
+        Ok(())
+    }
+
     #[track_caller]
     fn save_to(&self, path: &Path) -> Result<()> {
         const OP: &str = "save";
+        self.check_elements(OP)?;
         let caller = Location::caller();
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         if ["pt", "pth"].iter().any(|torch| extension.eq_ignore_ascii_case(torch)) {
@@ -191,6 +201,7 @@ impl TensorFile {
     #[track_caller]
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         const OP: &str = "to_bytes";
+        self.check_elements(OP)?;
         let caller = Location::caller();
         let header = safetensors::header(OP, self).map_err(|error| error.at(caller))?;
         let mut bytes = Vec::new();
@@ -218,7 +229,8 @@ impl TensorFile {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`] if there is no room for a dense copy of a view.
+    /// [`ErrorKind::OutOfMemory`] if there is no room for a dense copy of a view, [`ErrorKind::Unsupported`] for a
+    /// tensor on the meta device.
     #[track_caller]
     pub fn checksum(&self) -> Result<u32> {
         self.checksum_without(None)
@@ -228,6 +240,7 @@ impl TensorFile {
     #[doc(hidden)]
     #[track_caller]
     pub fn checksum_without(&self, left_out: Option<&str>) -> Result<u32> {
+        self.check_elements("checksum")?;
         let caller = Location::caller();
         let mut sum = Crc::new();
         // The length of a text is added as well: `a`, `bc` has another sum than `ab`, `c`.

@@ -65,8 +65,20 @@ impl Buffer {
 
     /// The current value. In a functional call, the value given for the buffer.
     pub fn value(&self) -> NamedTensor {
-        let own = || self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
-        places::substitute(self.id()).map_or_else(own, Tensor::into_value)
+        places::substitute(self.id()).map_or_else(|| self.own(&self.place()), Tensor::into_value)
+    }
+
+    fn own(&self, place: &RwLock<NamedTensor>) -> NamedTensor {
+        place.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The place of the value: the own one, or in a plan, that of a stand-in without elements.
+    fn place(&self) -> Arc<RwLock<NamedTensor>> {
+        let without = || match self.own(&self.0) {
+            own if own.device() == Device::Meta => None,
+            own => Some(Arc::new(RwLock::new(own.to_device(Device::Meta).ok()?))),
+        };
+        places::stand_in(self.id(), without).unwrap_or_else(|| (*self.0).clone())
     }
 
     /// The current value as a tensor that requires no gradient.
@@ -121,7 +133,7 @@ impl Buffer {
 
     fn replace(&self, value: NamedTensor) {
         if let Some(value) = places::set_substitute(self.id(), Tensor::constant(value)) {
-            *self.0.write().unwrap_or_else(PoisonError::into_inner) = value.into_value();
+            *self.place().write().unwrap_or_else(PoisonError::into_inner) = value.into_value();
         }
     }
 }

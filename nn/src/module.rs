@@ -484,7 +484,10 @@ fn empty_on(module: &dyn AnyModule, device: Device) -> Result<()> {
         parameter.update(|own| empty(own).map(|zeros| *own = zeros))?;
     }
     for (_, buffer) in named_buffers(module) {
-        buffer.set(empty(&buffer.value())?)?;
+        match device {
+            Device::Meta => buffer.to_device(device)?,
+            _ => buffer.set(empty(&buffer.value())?)?,
+        }
     }
     Ok(())
 }

@@ -104,6 +104,15 @@ type SumOverProcesses = Arc<dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync>;
 #[derive(Default)]
 pub struct Synchronized(Arc<RwLock<Option<SumOverProcesses>>>);
 
+impl Clone for Synchronized {
+    /// The same switch; in a deep copy, another one with the same function.
+    fn clone(&self) -> Synchronized {
+        let place = Arc::as_ptr(&self.0) as usize;
+        places::copy_of(place, || Synchronized(Arc::new(RwLock::new(self.get()))))
+            .unwrap_or_else(|| Synchronized(self.0.clone()))
+    }
+}
+
 impl Synchronized {
     /// Sums over this process alone.
     pub fn new() -> Synchronized {
@@ -119,16 +128,6 @@ impl Synchronized {
     /// The function, if there is one.
     pub fn get(&self) -> Option<SumOverProcesses> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl Clone for Synchronized {
-    /// The same, which one call sets; for a deep copy of a model, another one.
-    fn clone(&self) -> Synchronized {
-        match places::is_copying() {
-            true => Synchronized(Arc::new(RwLock::new(self.get()))),
-            false => Synchronized(self.0.clone()),
-        }
     }
 }
 

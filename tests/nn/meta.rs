@@ -81,7 +81,7 @@ fn mistakes_are_errors() {
     let make = || Linear::new(("in", 4), ("out", 2));
     let (real, meta) = (make().unwrap(), on_device(Device::Meta, make).unwrap());
     let error = real.load_state_dict(&meta.state_dict()).err().unwrap();
-    assert!(error.to_string().contains("has no elements in the state"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Device, "{error}");
     assert_eq!(real.weight().device(), Device::Cpu);
     meta.load_state_dict(&real.state_dict()).unwrap();
     assert_eq!(meta.weight().tensor(), real.weight().tensor());
@@ -97,20 +97,4 @@ fn mistakes_are_errors() {
     let panic = catch_unwind(AssertUnwindSafe(|| x == y)).err().unwrap();
     let text = panic.downcast_ref::<String>().unwrap();
     assert!(text.contains("needs the elements") && text.contains("tests/nn/meta.rs"), "{text}");
-}
-
-#[test]
-fn a_plan_of_a_real_model_leaves_its_optimizer_as_it_is() {
-    let model = Linear::new(("in", 4), ("out", 2)).unwrap();
-    let mut optimizer = Adam::new(model.parameters()).unwrap();
-    let x = Tensor::ones([("N", 3), ("in", 4)]).unwrap();
-    let step = |optimizer: &mut Adam| -> Result<()> {
-        optimizer.zero_grad();
-        model.forward(&x)?.square()?.mean(..)?.backward()?;
-        optimizer.step()
-    };
-    let error = namegrad::plan(|| step(&mut optimizer)).err().unwrap();
-    assert!(error.to_string().contains("make the model in on_device(Device::Meta, ..)"), "{error}");
-    step(&mut optimizer).unwrap();
-    assert_eq!(model.weight().tensor().device(), Device::Cpu);
 }

@@ -764,3 +764,34 @@ fn values_in_the_order_of_another_library_are_permuted() -> Result<()> {
     assert_eq!(model.weight().tensor().to_vec::<f32>()?, weight.to_vec::<f32>()?);
     Ok(())
 }
+
+/// Values are not replaced by a state that has none, and a file of such a state is an error that names one.
+#[test]
+fn states_without_elements_are_refused() -> Result<()> {
+    let (model, meta) = (Model::new()?, on_device(Device::Meta, Model::new)?);
+    let before = numbers(&model);
+    let error = model.load_state_dict(&meta.state_dict()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Device, "{error}");
+    assert!(error.to_string().starts_with("load_state_dict: 'decoder': "), "{error}");
+    assert!(error.location().file().ends_with("state_dict.rs"), "{error}");
+    // One value of many.
+    let mut mixed: Vec<(String, NamedTensor)> =
+        model.state_dict().iter().map(|(path, value)| (path.into(), value.clone())).collect();
+    let bias = mixed.iter_mut().find(|(path, _)| path == "hidden.bias").unwrap();
+    bias.1 = bias.1.to_device(Device::Meta)?;
+    let mixed: StateDict = mixed.into_iter().collect();
+    let error = model.load_state_dict(&mixed).unwrap_err();
+    assert!(error.to_string().contains("'hidden.bias': "), "{error}");
+    assert_eq!(numbers(&model), before);
+    // A file.
+    let file = Temporary::new("meta.safetensors");
+    for error in [meta.state_dict().save(&file.0).unwrap_err(), mixed.save(&file.0).unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        assert!(error.to_string().contains("': needs the elements"), "{error}");
+    }
+    assert!(!file.0.exists());
+    // Values for a model that was made without.
+    meta.load_state_dict(&model.state_dict())?;
+    assert_eq!(numbers(&meta), before);
+    Ok(())
+}

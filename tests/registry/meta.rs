@@ -2,7 +2,9 @@
 //! strides, names, dtypes and errors of the results, of the in-place form, and of the gradients.
 
 use crate::recipe::{Recipe, recipes};
-use namegrad::autograd::{BackwardOptions, grad_with};
+use namegrad::autograd::functional::{hessian, jvp, vmap};
+use namegrad::autograd::{BackwardOptions, checkpoint, grad_with};
+use namegrad::fused;
 use namegrad::ops::{Gradients, Op};
 use namegrad::prelude::*;
 use namegrad_tests::draw::{Draw, Drawn, SEED};
@@ -15,13 +17,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const CALLS: usize = 60;
 
 /// Ops that need the elements of an input, and what for.
-const NEEDS: [(&str, &str); 14] = [
+const NEEDS: [(&str, &str); 12] = [
     ("argwhere", "the size is the number of nonzero elements"),
     ("bincount", "the size is that of the largest number"),
-    ("histc", "the range, if it is not given"),
     ("histogram", "the range, if it is not given"),
     ("histogramdd", "the range, if it is not given"),
-    ("index_by", "the size is the number of true elements of a mask"),
     ("masked_select", "the size is the number of true elements"),
     ("nonzero", "the size is the number of nonzero elements"),
     ("nonzero_numpy", "the size is the number of nonzero elements"),
@@ -174,4 +174,116 @@ fn every_op_has_the_same_sizes_and_errors_without_elements() {
     }
     let names: Vec<&str> = wrong.iter().map(|text| text.split(' ').next().unwrap()).collect();
     assert!(wrong.is_empty(), "{}\n{} ops: {}", wrong.join("\n"), wrong.len(), names.join(" "));
+}
+
+type Way = (&'static str, fn(&Tensor) -> Result<Vec<Tensor>>);
+
+/// What is made of ops, as a function of a tensor of 3 by 4 numbers above 0 that requires a gradient.
+const WAYS: [Way; 8] = [
+    ("vmap", |x| {
+        let y = vmap(|x| x[0].log()?.cumsum(0)?.mul(&x[0].sum(..)?), &[x], "row")?;
+        y.sum(..)?.backward()?;
+        Ok(vec![y, x.grad().unwrap()])
+    }),
+    ("vmap of gradients", |x| {
+        let gradient = |x: &[Tensor]| {
+            Ok(grad_with(&[&x[0].pow(3)?.sum(..)?], &[&x[0]], &[], <_>::default())?.remove(0).unwrap())
+        };
+        Ok(vec![vmap(|x| gradient(&[x[0].detach().requiring_grad()?]), &[x], "row")?])
+    }),
+    ("forward mode", |x| {
+        let (y, along) = jvp(|x| x[0].softmax(1)?.sum(0), &[x], &[&x.ones_like()?])?;
+        Ok(vec![y, along])
+    }),
+    ("second derivatives", |x| Ok(vec![hessian(|x| x.pow(3)?.sum(..)?.mul(&x.mean(..)?), x)?])),
+    ("create_graph", |x| {
+        let create = BackwardOptions::new().create_graph(true);
+        let first = grad_with(&[&x.sqrt()?.sum(..)?], &[x], &[], create)?.remove(0).unwrap();
+        first.square()?.sum(..)?.backward()?;
+        Ok(vec![first, x.grad().unwrap()])
+    }),
+    ("hooks", |x| {
+        x.register_hook(|g| g.mul(2.0).map(Some))?;
+        x.register_post_accumulate_grad_hook(|g| g.add(1.0).map(Some))?;
+        x.exp()?.sum(..)?.backward()?;
+        Ok(vec![x.grad().unwrap()])
+    }),
+    ("fused", |x| {
+        let y = fused(&[x, &x.detach()], |[x, gate]| gate.sigmoid()?.mul(x)?.add(x))?;
+        y.sum(..)?.backward()?;
+        Ok(vec![y, x.grad().unwrap()])
+    }),
+    ("checkpoint", |x| {
+        let y = checkpoint(|x| x[0].exp()?.sin(), &[x])?;
+        y.sum(..)?.backward()?;
+        Ok(vec![y, x.grad().unwrap()])
+    }),
+];
+
+#[test]
+fn functions_of_ops_work_without_elements() -> Result<()> {
+    for (name, way) in WAYS {
+        let made = |device| -> Result<Vec<Tensor>> {
+            let x = Tensor::ones([("row", 3), ("col", 4)])?.to_device(device)?;
+            way(&x.requiring_grad()?)
+        };
+        let (cpu, meta) =
+            (made(Device::Cpu)?, made(Device::Meta).map_err(|error| error.context(format!("{name}: ")))?);
+        assert!(meta.iter().all(is_meta), "{name}");
+        let forms =
+            |all: &[Tensor]| all.iter().map(|x| format!("{} {}", x.dtype(), x.shape())).collect::<Vec<_>>();
+        assert_eq!(forms(&meta), forms(&cpu), "{name}");
+    }
+    Ok(())
+}
+
+/// What has a tensor with elements and one without is an error, and changes nothing.
+#[test]
+fn devices_that_differ_are_errors() -> Result<()> {
+    let cpu = Tensor::ones([("N", 2), ("C", 3)])?;
+    let meta = cpu.to_device(Device::Meta)?;
+    let (number, of_meta) = (Tensor::new(2.0)?, Tensor::new(2.0)?.to_device(Device::Meta)?);
+    let leaf = meta.detach().requiring_grad()?;
+    let here = cpu.detach().requiring_grad()?;
+    let with = |y: &Tensor, g: &Tensor| y.exp()?.backward_with(Some(g), BackwardOptions::default());
+    let parameter = Parameter::new(cpu.clone())?;
+    let (mut out, mut scalar) = (cpu.clone(), number.clone());
+    let results = [
+        ("backward", with(&leaf, &cpu)),
+        ("backward", with(&here, &meta)),
+        ("backward", with(&here.sum(..)?, &of_meta)),
+        ("set_grad", here.set_grad(Some(meta.clone()))),
+        ("set_grad", leaf.set_grad(Some(cpu.clone()))),
+        ("write_to", meta.add(1.0)?.write_to(&mut out).map(drop)),
+        ("copy_", out.copy_(&meta).map(drop)),
+        ("copy_", scalar.copy_(&of_meta).map(drop)),
+        ("Parameter::set", parameter.set(&meta)),
+        ("Parameter::update", on_device(Device::Meta, || parameter.update(|x| x.mul_(2.0).map(drop)))),
+    ];
+    for (number, (op, result)) in results.into_iter().enumerate() {
+        let Err(error) = result else { panic!("{number}: {op} works") };
+        assert_eq!(error.kind(), ErrorKind::Device, "{number}: {error}");
+        assert!(error.to_string().starts_with(&format!("{op}: ")), "{number}: {error}");
+        assert!(error.location().file().ends_with("meta.rs"), "{number}: {error}");
+    }
+    assert!(leaf.grad().is_none() && here.grad().is_none());
+    assert_eq!((&out, &parameter.tensor()), (&cpu, &cpu));
+    assert_eq!(scalar, number);
+    Ok(())
+}
+
+/// A comparison has no error to return.
+#[test]
+fn comparisons_say_what_they_need() -> Result<()> {
+    let x = Tensor::ones([("N", 2)])?.to_device(Device::Meta)?;
+    let y = x.clone();
+    assert!(x != Tensor::ones([("C", 2)])? && x != x.to(DType::F64)?, "known without elements");
+    let panic = catch_unwind(AssertUnwindSafe(|| x == y)).unwrap_err();
+    let text = panic.downcast_ref::<String>().unwrap();
+    assert!(text.starts_with("==: needs the elements") && text.contains("meta.rs"), "{text}");
+    let named = x.to_string();
+    assert!(named.contains("device='meta'") && format!("{x:?}").contains("[N=2]"), "{named}");
+    let error = serde_json::to_string(x.value()).unwrap_err().to_string();
+    assert!(error.contains("needs the elements"), "{error}");
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Checks that the calls in `docs/migration.md` compile and do what the page says.
 
 use namegrad::io::TensorFile;
+use namegrad::plan;
 use namegrad::prelude::*;
 use namegrad::train::log::{Histogram, Log};
 use namegrad::train::meters::{
@@ -427,6 +428,22 @@ fn page(tensors: [Tensor; 11], net: Linear, path: &str, data: [[f32; 2]; 2]) -> 
     x.dtype();
     x.type_name();
     x.device();
+    {
+        struct Net;
+        impl Net {
+            fn new() -> Result<Linear> {
+                Linear::new(("C", 3), ("class", 5))
+            }
+        }
+        let step = || Net::new()?.forward(&x)?.sum(..)?.backward();
+        on_device(Device::Meta, || Net::new())?;
+        x.to_device(Device::Meta)?;
+        TensorOptions::new().device(Device::Meta).zeros(3)?;
+        x.device() == Device::Meta;
+        let state = net.state_dict();
+        net.load_state_dict(&state)?;
+        plan(|| step())?;
+    }
     let g = y.clone();
     let f = |x: &[Tensor]| x[0].square();
     loss.backward()?;

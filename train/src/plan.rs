@@ -2,9 +2,9 @@
 
 use crate::profile::{percent, size};
 use namegrad_autograd::{
-    Held, Observed, Observer, Section, SectionKind, called_here, observe_by, places::rehearsed, running_layer,
+    Held, Observed, Observer, Section, SectionKind, called_here, observe_by, places, running_layer,
 };
-use namegrad_core::memory::{meta_stats, reset_meta_peak};
+use namegrad_core::memory::{empty_meta_cache, meta_stats, reset_meta_peak};
 use namegrad_core::{Device, NamedTensor, Result, on_device};
 use namegrad_io::sorted;
 use std::cell::RefCell;
@@ -17,14 +17,16 @@ use std::sync::Arc;
 /// Plans a step: runs it on the meta device, where nothing is computed and no memory is taken, and tells what
 /// it would compute and hold.
 ///
-/// Make the model, the optimizer and the batch in [`on_device`], so that they take no memory either. The step
-/// runs twice, and the second run is what the plan tells: an optimizer makes its state in the first one. In the
-/// step, all tensors count as meta tensors, also those of the CPU. What needs elements, such as `loss.item()`,
-/// is an error.
+/// Make the model, the optimizer and the batch in [`on_device`], so that they take no memory either. In the
+/// step, all tensors count as meta tensors, also those of the CPU. A model on the CPU is planned as well: its
+/// parameters, buffers and gradients, the state of its optimizer and the random numbers are afterwards as they
+/// were. The step runs twice, and the second run is what the plan tells: an optimizer makes its state in the
+/// first one. What needs elements, such as `loss.item()`, is an error. Threads that the step starts itself
+/// are not part of the plan.
 ///
 /// FLOPs are those of products, convolutions, attention and recurrent layers, two for each multiply-add, as
 /// [`multiply_adds`](Observed::multiply_adds) counts them. Bytes are those of the blocks that tensors take;
-/// buffers of kernels, such as packed matrices, and memory that is cached for the next tensors come on top.
+/// [`Plan::process`] also has memory that is cached for the next tensors, and that of large kernels.
 ///
 /// # Examples
 /// ```
@@ -56,17 +58,17 @@ use std::sync::Arc;
 #[track_caller]
 pub fn plan<R>(mut step: impl FnMut() -> Result<R>) -> Result<Plan> {
     let (at, _called) = (Location::caller(), called_here());
-    // The buffers of a real model keep their values.
-    rehearsed(|| {
-        on_device(Device::Meta, || {
-            drop(step()?);
-            reset_meta_peak();
-            let before = live();
-            let seen = Rc::new(Recorder { before, seen: RefCell::default() });
-            drop(observe_by(seen.clone(), step)?);
-            Ok(seen.finish(at))
-        })
-    })
+    let run = || {
+        drop(step()?);
+        reset_meta_peak();
+        let before = live();
+        let seen = Rc::new(Recorder { before, seen: RefCell::default() });
+        drop(observe_by(seen.clone(), step)?);
+        Ok(seen.finish(at))
+    };
+    let planned = on_device(Device::Meta, || places::planned(run));
+    empty_meta_cache();
+    planned
 }
 
 /// The bytes that meta tensors of this thread would take now.
@@ -95,6 +97,9 @@ pub struct Plan {
     pub before: u64,
     /// The largest number of bytes that tensors take during the step, with those from before.
     pub peak: u64,
+    /// The bytes by which a process grows that makes such steps: `peak`, freed memory that is kept for the next
+    /// tensors, and what kernels need themselves.
+    pub process: u64,
     /// The op that reached the peak, and the line that called it.
     pub peak_at: (&'static str, &'static Location<'static>),
     /// The ops of the step: those with the most FLOPs come first, then those that make the most bytes.
@@ -141,6 +146,8 @@ struct Recorder {
 #[derive(Default)]
 struct Seen {
     rows: HashMap<Key, PlannedOp>,
+    /// The bytes of the inputs of ops that have elements, by their addresses.
+    inputs: HashMap<usize, u64>,
     /// What the step holds, by the addresses of the elements.
     held: HashMap<usize, (Held, u64)>,
     memory: Vec<u64>,
@@ -177,6 +184,9 @@ impl Observer for Recorder {
         let bytes = live().saturating_sub(started);
         if FUSED.iter().any(|(name, _)| *name == op.op) {
             seen.waiting.entry((op.op, op.at)).or_default().push(flops);
+        }
+        for x in op.inputs.iter().filter(|x| x.device() == Device::Cpu && x.ndim() > 0) {
+            seen.inputs.insert(x.data_ptr() as usize, x.nbytes() as u64);
         }
         let derivative = seen.open.iter().rfind(|(section, _)| section.kind == SectionKind::Derivative);
         let (name, at) = derivative.map_or((op.op, op.at), |(of, _)| (of.name, of.at));
@@ -255,7 +265,10 @@ impl Seen {
 impl Recorder {
     fn finish(&self, at: &'static Location<'static>) -> Plan {
         let mut seen = self.seen.take();
-        let peak = meta_stats().peak_bytes.max(0) as u64;
+        let stats = meta_stats();
+        let given: u64 = seen.inputs.values().sum();
+        let [peak, system] = [stats.peak_bytes, stats.system_bytes].map(|bytes| bytes.max(0) as u64 + given);
+        seen.memory.iter_mut().for_each(|bytes| *bytes += given);
         let [parameters, gradients, state] =
             [Held::Parameter, Held::Gradient, Held::State].map(|what| seen.held(what));
         let mut rows: Vec<PlannedOp> = seen.rows.drain().map(|(_, row)| row).collect();
@@ -272,9 +285,10 @@ impl Recorder {
             parameters,
             gradients,
             state,
-            activations: seen.activations.unwrap_or(peak - self.before),
-            before: self.before,
+            activations: seen.activations.unwrap_or(peak - given - self.before),
+            before: self.before + given,
             peak,
+            process: system,
             peak_at: seen.peak_at.unwrap_or(("nothing", at)),
             rows,
             memory: seen.memory,
@@ -357,6 +371,7 @@ impl fmt::Display for Plan {
             ("activations", self.activations),
             ("before the step", self.before),
             ("peak", self.peak),
+            ("process", self.process),
         ];
         for (name, bytes) in lines {
             writeln!(f, "  {name:<16} {:>10}", size(bytes))?;

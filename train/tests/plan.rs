@@ -1,5 +1,6 @@
 //! Plans of steps: FLOPs against their formulas, and memory against real runs of the same steps.
 
+use namegrad::core::random::random_state;
 use namegrad::memory;
 use namegrad::optim::AdamW;
 use namegrad::options::*;
@@ -123,6 +124,44 @@ fn in_a_process_of_its_own() {
     namegrad_tests::run_alone("plan::");
 }
 
+/// Bytes that the process has had in memory at once, since the last call of [`forget_most`], and has now.
+#[cfg(target_os = "linux")]
+fn resident() -> [f64; 2] {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    ["VmHWM:", "VmRSS:"].map(|name| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() * 1024.0
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn forget_most() {
+    memory::empty_cache();
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+}
+
+/// A plan tells by how much the process grows: to 10 % and 3 MiB, for stacks, code and what threads keep.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "run by `in_a_process_of_its_own`"]
+fn the_process_grows_as_planned() -> Result<()> {
+    memory::set_cache_limit(512 << 20);
+    training("MLP")?()?; // pools and tables of the process
+    for name in ["MLP", "convnet", "transformer", "LSTM"] {
+        let plan = on_device(Device::Meta, || plan(training(name)?))?;
+        forget_most();
+        let [_, before] = resident();
+        let mut step = training(name)?;
+        (0..3).try_for_each(|_| step())?;
+        let [most, _] = resident();
+        let (grown, planned) = (most - before, plan.process as f64);
+        println!("{name}: grown by {grown}, planned {planned}");
+        assert!((grown - planned).abs() < 0.1 * grown + f64::from(3 << 20), "{name}: {grown}, {planned}");
+        assert!(plan.process >= plan.peak, "{plan}");
+    }
+    Ok(())
+}
+
 /// The peak of a plan is that of a real run to 5 %, and the memory before the step to 1 %.
 #[test]
 #[ignore = "run by `in_a_process_of_its_own`"]
@@ -176,6 +215,115 @@ fn a_model_of_7_billion_parameters() -> Result<()> {
     assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
     let table = plan.to_string();
     assert!(table.contains("most FLOPs") && table.contains("train/tests/plan.rs"), "{table}");
+    Ok(())
+}
+
+/// A model with buffers and random numbers, its optimizer, and a leaf that is no parameter.
+struct Run {
+    model: Sequential,
+    optimizer: AdamW,
+    scale: Tensor,
+    x: Tensor,
+}
+
+impl Run {
+    fn new() -> Result<Run> {
+        manual_seed(3);
+        let model = Sequential::new()
+            .then(Linear::new(("in", 6), ("h", 8))?)
+            .then(BatchNorm::new(("h", 8))?)
+            .then(Dropout::new(0.3)?)
+            .then(Linear::builder(("h", 8), ("out", 2)).dtype(DType::BF16).build()?);
+        let optimizer = AdamW::new(model.parameters())?;
+        let scale = Tensor::ones([("in", 6)])?.requiring_grad()?;
+        Ok(Run { model, optimizer, scale, x: Tensor::randn([("N", 16), ("in", 6)])? })
+    }
+
+    /// With gradients of the step before, `keeps` adds to them.
+    fn step(&mut self, keeps: bool) -> Result<()> {
+        if !keeps {
+            self.optimizer.zero_grad();
+            self.scale.zero_grad();
+        }
+        let x = self.x.mul(&self.scale)?;
+        autocast(DType::BF16, || self.model.forward(&x))?.square()?.mean(..)?.backward()?;
+        clip_grad_norm_(self.model.parameters(), 1.0)?;
+        self.optimizer.step()
+    }
+
+    /// Everything that a step reads or changes.
+    fn state(&self) -> Result<Vec<(String, Tensor)>> {
+        let mut all = Vec::new();
+        for (path, value) in self.model.state_dict().iter() {
+            all.push((path.to_string(), Tensor::from(value.clone())));
+        }
+        for (path, parameter) in self.model.named_parameters() {
+            all.extend(parameter.grad().map(|grad| (format!("gradient of {path}"), grad)));
+        }
+        all.extend(self.scale.grad().map(|grad| ("gradient of scale".into(), grad)));
+        for (path, value) in self.optimizer.state_dict().to_file()?.tensors.iter() {
+            all.push((format!("state {path}"), Tensor::from(value.clone())));
+        }
+        let state = serde_json::to_string(&random_state()).unwrap();
+        all.push((state, Tensor::zeros(())?));
+        Ok(all)
+    }
+}
+
+#[test]
+fn a_plan_of_a_model_on_the_cpu_leaves_it_as_it_was() -> Result<()> {
+    let (mut run, mut twin) = (Run::new()?, Run::new()?);
+    let mut sizes = Vec::new();
+    for step in 0..4 {
+        manual_seed(step);
+        run.step(step == 2)?;
+        let before = run.state()?;
+        let made = plan(|| run.step(step == 1))?;
+        assert_eq!(run.state()?, before, "after step {step}");
+        sizes.push((made.parameters, made.gradients, made.state, made.before, made.peak));
+        // Nor does an error or a panic leave anything behind.
+        let error = plan(|| run.step(false).and_then(|()| run.scale.sum(..)?.item::<f32>())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        let panics = || plan(|| run.step(true).map(|()| panic!("in the step")));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+        assert_eq!(run.state()?, before, "after step {step}");
+        manual_seed(step);
+        twin.step(step == 2)?;
+        assert_eq!(run.state()?, twin.state()?, "after step {step}");
+    }
+    // A plan of the same model on the meta device has the same figures, and so has every plan of this one.
+    let mut meta = on_device(Device::Meta, Run::new)?;
+    let made = plan(|| meta.step(false))?;
+    for (number, sizes) in sizes.iter().enumerate().filter(|(number, _)| *number != 1) {
+        let other = (made.parameters, made.gradients, made.state, made.before, made.peak);
+        assert_eq!(sizes.0, other.0, "plan {number}");
+        assert_eq!((sizes.1, sizes.2), (other.1, other.2), "plan {number}");
+        for (a, b) in [(sizes.3, other.3), (sizes.4, other.4)] {
+            assert!((a as f64 / b as f64 - 1.0).abs() < 0.05, "plan {number}: {sizes:?}, {other:?}");
+        }
+    }
+    // The model on the meta device has no state from the plan: with values, it trains on the CPU.
+    meta.model.load_state_dict(&twin.model.state_dict())?;
+    (meta.scale, meta.x) = (twin.scale.detach().requiring_grad()?, twin.x.clone());
+    meta.step(false)?;
+    assert!(meta.state()?.iter().all(|(_, x)| x.device() == Device::Cpu));
+    Ok(())
+}
+
+#[test]
+fn other_threads_see_no_plan() -> Result<()> {
+    let model = Linear::new(("in", 3), ("out", 2))?;
+    let x = Tensor::ones([("in", 3)])?;
+    let outside = model.forward(&x)?;
+    let made = plan(|| {
+        let here = model.forward(&x)?;
+        let there = std::thread::scope(|scope| scope.spawn(|| model.forward(&x)).join().unwrap())?;
+        assert_eq!((here.device(), there.device()), (Device::Meta, Device::Cpu));
+        assert_eq!(there, outside);
+        here.sum(..)?.backward()
+    })?;
+    assert_eq!(made.parameters, 4 * 8);
+    assert_eq!(model.weight().grad(), None);
     Ok(())
 }
 

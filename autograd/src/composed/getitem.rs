@@ -8,7 +8,8 @@ use crate::vmap::numbers_for_op;
 use namegrad_core::args::position;
 use namegrad_core::names::apart;
 use namegrad_core::{
-    Argument, DType, Dim, Dims, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape, Value, called,
+    Argument, DType, Device, Dim, Dims, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape, Value,
+    called,
 };
 use namegrad_macros::composed;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
@@ -453,7 +454,9 @@ mod kernels {
         let rest = lists::others(x.ndim(), &[&shared[..], &[dim]].concat());
         let (size, each) = (x.sizes()[dim] as i64, lists::product_at(index.sizes(), &new).max(1));
         // Rows of the tensor, which the shared dims and `dim` count.
-        let mut flat = numbers_for_op::<i64>(&index.unnamed().permute([&theirs[..], &new].concat())?)?;
+        let ordered = index.unnamed().permute([&theirs[..], &new].concat())?;
+        let is_meta = ordered.device() == Device::Meta;
+        let mut flat = if is_meta { Vec::new() } else { numbers_for_op::<i64>(&ordered)? };
         for (number, place) in flat.iter_mut().enumerate() {
             if *place < -size || *place >= size {
                 let message =
@@ -462,7 +465,10 @@ mod kernels {
             }
             *place = (number / each) as i64 * size + place.rem_euclid(size);
         }
-        let flat = Tensor::constant(NamedTensor::from_slice(&flat, [flat.len()])?);
+        let flat = match is_meta {
+            true => ordered.to(DType::I64)?.reshape([index.numel()])?,
+            false => Tensor::constant(NamedTensor::from_slice(&flat, [flat.len()])?),
+        };
         let lying = [&shared[..], &[dim], &rest].concat();
         let counts =
             [lists::product_at(x.sizes(), &lying[..=shared.len()]), lists::product_at(x.sizes(), &rest)];

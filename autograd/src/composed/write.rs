@@ -2,6 +2,7 @@
 
 use crate::Tensor;
 use crate::chain::*;
+use crate::places::is_planned;
 use namegrad_macros::composed;
 
 composed! { write;
@@ -54,6 +55,9 @@ mod kernels {
     #[track_caller]
     pub(super) fn copy_(x: &mut Tensor, src: &Tensor) -> Result<()> {
         const OP: &str = "copy_";
+        if !is_planned() {
+            x.value().check_keeps_elements(OP, src.value())?;
+        }
         starting();
         let mut value = x.value().clone();
         value.copy_(src.value()).map_err(|error| match error.kind() {

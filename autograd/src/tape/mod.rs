@@ -35,7 +35,7 @@ pub(crate) use modes::{
 };
 pub(crate) use record::{Formula, Halves, JointFormula, Saved, as_many};
 pub use walk::{BackwardOptions, backward_passes, began_last_backward};
-pub(crate) use walk::{ById, Goal, Root, history, walk};
+pub(crate) use walk::{ById, Goal, Root, history, set_backward_passes, walk};
 
 use crate::hooks::Hooks;
 use crate::line::line_of;
@@ -94,7 +94,7 @@ pub(crate) struct State {
 }
 
 /// The names of a gradient, which is stored without names.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) enum GradNames {
     #[default]
     None,

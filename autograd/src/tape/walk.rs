@@ -121,6 +121,11 @@ pub fn backward_passes() -> u64 {
     PASSES.get().0
 }
 
+/// Sets that number back, after a plan.
+pub(crate) fn set_backward_passes(passes: u64) {
+    PASSES.set((passes, 0));
+}
+
 /// Whether the last of these passes began at this tensor.
 #[doc(hidden)]
 pub fn began_last_backward(output: &Tensor) -> bool {

@@ -3,6 +3,7 @@
 
 use super::Tensor;
 use crate::hooks::{Hook, HookHandle};
+use crate::places::before_change;
 use crate::tape::{
     BackwardOptions, Goal, GradNames, Meta, Root, is_anomalous, is_anomaly_enabled, is_grad_enabled,
     last_off, walk,
@@ -93,7 +94,7 @@ impl Tensor {
     ///
     /// # Errors
     /// [`ErrorKind::Autograd`] if the tensor requires no gradient, or if the gradient has other sizes or is
-    /// not floating-point.
+    /// not floating-point; [`ErrorKind::Device`] if it is on another device.
     #[track_caller]
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         const OP: &str = "set_grad";
@@ -112,9 +113,13 @@ impl Tensor {
             _ => GradNames::None,
         };
         let grad = match grad {
-            Some(grad) => Some(checked_gradient(OP, grad, &meta.sizes, meta.dtype)?),
+            Some(grad) => {
+                self.value().check_device_of(OP, grad.value())?;
+                Some(checked_gradient(OP, grad, &meta.sizes, meta.dtype)?)
+            }
             None => None,
         };
+        before_change(meta);
         let mut state = meta.state();
         (state.grad, state.grad_names) = (grad, names);
         Ok(())
@@ -124,6 +129,7 @@ impl Tensor {
     #[track_caller]
     pub(crate) fn update_grad<R>(&self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<Option<R>> {
         let Some(meta) = self.meta() else { return Ok(None) };
+        before_change(meta);
         let mut state = meta.state();
         let Some(grad) = &mut state.grad else { return Ok(None) };
         f(grad.detach_().in_buffer()).map(Some)
@@ -132,6 +138,7 @@ impl Tensor {
     /// Removes the accumulated gradient.
     pub fn zero_grad(&self) {
         if let Some(meta) = self.meta() {
+            before_change(meta);
             meta.state().grad = None;
         }
     }
@@ -269,7 +276,8 @@ impl Tensor {
     ///
     /// # Errors
     /// The errors of [`backward`](Self::backward); [`ErrorKind::Autograd`] if the gradient has other sizes,
-    /// [`ErrorKind::NameMismatch`] if they are those of the same dims in another order.
+    /// [`ErrorKind::NameMismatch`] if they are those of the same dims in another order, [`ErrorKind::Device`] if
+    /// it is on another device.
     #[track_caller]
     pub fn backward_with(&self, gradient: Option<&Tensor>, options: BackwardOptions) -> Result<()> {
         let root = root("backward", self, gradient, options.named)?;
@@ -307,7 +315,7 @@ fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: boo
             if named || is_checked && is_permuted(gradient, output) {
                 output.value().check_alike(op, ["y", "gradient"], gradient.value())?;
             }
-            drop(OnDevice::of_inputs(op, &[output.value(), gradient.value()], &[], &[])?);
+            output.value().check_device_of(op, gradient.value())?;
             checked_gradient(op, gradient.clone(), output.sizes(), output.dtype())?
         }
         None if output.numel() == 1 => {

@@ -7,6 +7,7 @@
 use crate::args::{Extents, Padding, SPATIAL};
 use crate::cpu::conv::{self, Geometry};
 use crate::cpu::matmul::has_fast_bf16;
+use crate::device::takes;
 use crate::dtype::{Category, DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
@@ -364,6 +365,7 @@ pub(crate) mod kernels {
         let y = dispatch!(wide, product T => {
             let bias = bias.as_ref().map(|bias| bias.elements::<T>()).transpose()?;
             let (x, weight) = (x.elements::<T>()?, weight.elements::<T>()?);
+            takes(|| conv::room_of::<T>(&geometry, false));
             out.write(|y| conv::output(x, weight, bias, y, &geometry))
         });
         y.into_dtype(dtype)
@@ -435,6 +437,7 @@ pub(crate) mod kernels {
         let (x, weight) = (dense(x, wide)?, dense(weight, wide)?);
         let y = dispatch!(wide, product T => {
             let (x, weight) = (x.elements::<T>()?, weight.elements::<T>()?);
+            takes(|| conv::room_of::<T>(&geometry, true));
             out.write(|y| conv::input(x, weight, y, &geometry))
         });
         y.into_dtype(dtype)
@@ -483,6 +486,7 @@ pub(crate) mod kernels {
         let (x, g) = (dense(x, wide)?, dense(g, wide)?);
         let dw = dispatch!(wide, product T => {
             let (x, g) = (x.elements::<T>()?, g.elements::<T>()?);
+            takes(|| conv::weight_room::<T>(&geometry));
             out.write(|dw| conv::weight(x, g, dw, &geometry))
         });
         dw.into_dtype(dtype)

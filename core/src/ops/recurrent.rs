@@ -2,8 +2,9 @@
 
 pub use crate::cell::Cell;
 
+use crate::cpu::recurrent::backward_room;
 use crate::cpu::recurrent::{RecurrentGradients, RecurrentLayer, RecurrentOut, SavedSteps};
-use crate::device::compute;
+use crate::device::{compute, takes};
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Names, rules};
@@ -151,6 +152,7 @@ pub(crate) mod kernels {
         let [dy, dh, dc] = gs.map(|g| g.unnamed().to(dtype).and_then(|g| g.contiguous()));
         let (dy, mut of_h, mut of_c) = (dy?, dh?.deep_clone()?, dc?.deep_clone()?);
         let y = y.unnamed().to(dtype)?.contiguous()?;
+        takes(|| [0, dtype.itemsize() * backward_room(cell, y.numel(), gates.numel(), inner.numel())]);
         compute(|| {
             dispatch!(dtype, float T => {
             let lengths = sizes.lengths(inputs.lengths)?;

@@ -1,7 +1,7 @@
 //! Writing to tensors and to parts of them, in place.
 
 use crate::cpu::copy::unpack;
-use crate::device::{OnDevice, compute_in};
+use crate::device::{OnDevice, compute_in, is_on_meta};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, Strides, has};
 use crate::names::{Meets, of_call, rules};
@@ -68,6 +68,9 @@ impl NamedTensor {
     #[track_caller]
     pub fn write_to(self, out: &mut NamedTensor) -> Result<&mut NamedTensor> {
         const OP: &str = "write_to";
+        if !is_on_meta() {
+            out.check_keeps_elements(OP, &self)?;
+        }
         // The names first: in another order, the sizes may differ too.
         if self.ndim() == out.ndim() {
             rules::out(OP, self.names(), out.input()).map_err(|error| {

@@ -3,7 +3,7 @@
 use super::repair::misfit;
 use super::{ByPath, StateDict};
 use crate::places::{AnyModule, EntryPlace, Ids, places};
-use namegrad_core::{DType, Device, NamedTensor, Result, Shape};
+use namegrad_core::{DType, NamedTensor, Result, Shape};
 use namegrad_macros::Setters;
 use std::fmt;
 
@@ -122,6 +122,13 @@ impl StateDict {
         if differ || !report.refused.is_empty() || absent && !options.partial || nothing {
             return Err(misfit(self, &by_path, &report, options)?);
         }
+        for (place, value, own) in &updates {
+            let path = || by_path.entries().iter().find(|(_, other)| other.id() == place.id());
+            own.check_keeps_elements("load_state_dict", value).map_err(|error| match path() {
+                Some((path, _)) => error.context(format!("'{path}': ")),
+                None => error,
+            })?;
+        }
         for (done, (place, value, _)) in updates.iter().enumerate() {
             if let Err(error) = place.set(value.unnamed()) {
                 // A parameter that is being updated further up on this thread.
@@ -173,10 +180,6 @@ impl StateDict {
             if from.is_floating_point() && !to.is_floating_point() {
                 let reason = format!("is of {to} in the model and of {from} in the state");
                 report.refused.push((path.clone(), reason));
-            } else if own.device() != value.device() && value.device() == Device::Meta {
-                report
-                    .refused
-                    .push((path.clone(), "has no elements in the state, which is of the meta device".into()));
             } else if first == at {
                 let value = value.to(to)?;
                 let value = place.part().map_or(Ok(value.clone()), |part| part.mine(&value))?;

@@ -29,12 +29,19 @@ impl Member {
         if finite && !begins_finite(grad.value()) {
             grad.value().check_finite(name).map_err(|error| error.context(self.of_gradient()))?;
         }
+        if self.parameter.device() == Device::Cpu {
+            let meta = |x: &NamedTensor| x.device() == Device::Meta;
+            let wrong = if meta(grad.value()) {
+                "the gradient is on the meta device, of a backward pass there: call zero_grad() and backward() again"
+            } else if self.slots.iter().any(|(_, slot)| meta(slot)) {
+                "the state is on the meta device, of steps there: make a new optimizer, or load a state"
+            } else {
+                ""
+            };
+            let path = self.paths.first().map(|path| format!("parameter '{path}': ")).unwrap_or_default();
+            Error::ensure(wrong.is_empty(), ErrorKind::Device, name, || format!("{path}{wrong}"))?;
+        }
         let own = self.parameter.shape();
-        let is_real = grad.device() == self.parameter.device();
-        Error::ensure(is_real, ErrorKind::Device, name, || {
-            "a gradient of the meta device for a parameter of the CPU: make the model in on_device(Device::Meta, ..) to \
-             plan a step; a real one needs zero_grad() after a plan"
-        })?;
         check_gradient(name, grad.sizes(), &own.sizes, self.parameter.dtype())?;
         check_names(name, &grad, own).map_err(|error| match self.paths.first() {
             Some(path) => error.context(format!("parameter '{path}': ")),
@@ -83,6 +90,20 @@ impl Member {
         parameter.update_in_buffer(|value| in_whole(part, value, &mut change))?;
         (*steps, *counted) = (number, true);
         Ok(())
+    }
+
+    /// The same parameter with its state on the meta device.
+    pub(super) fn planned(&self, without: &dyn Fn(&NamedTensor) -> NamedTensor) -> Member {
+        let Member { parameter, group, paths, steps, counted, master, slots } = self;
+        Member {
+            parameter: parameter.clone(),
+            paths: paths.clone(),
+            master: master.as_ref().map(|master| Master { value: without(&master.value), rounded: None }),
+            slots: crate::list(slots.iter().map(|(name, slot)| (name.clone(), without(slot)))),
+            group: *group,
+            steps: *steps,
+            counted: *counted,
+        }
     }
 
     /// A tensor with the dims of the parameter, or of the whole that it is a part of.

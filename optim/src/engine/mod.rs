@@ -25,7 +25,10 @@ use crate::optimizer::evaluate;
 use groups::{Groups, Rate};
 use master::Master;
 use member::{Member, in_whole, part_of, whole};
-use namegrad_autograd::{backward_passes, span_at};
+use namegrad_autograd::{backward_passes, places, span_at};
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use step::{Closure, needs_loss};
 
@@ -138,12 +141,32 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes a step. Errors of the closure keep their line, others are at `caller`.
-    fn step_at<'a>(
-        &'a mut self,
-        closure: Option<Closure<'a>>,
-        caller: &'static Location<'static>,
-    ) -> Result<()> {
+    /// Makes a step. Errors of the closure keep their line, others are at `caller`. In a plan, it is made with
+    /// states that are kept apart, so that the own ones stay as they are.
+    fn step_at(&mut self, closure: Option<Closure<'_>>, caller: &'static Location<'static>) -> Result<()> {
+        let planned = places::stand_in(self.members.as_ptr() as usize, || Some(Rc::new(self.planned())));
+        let Some(planned) = planned else { return self.step_here(closure, caller) };
+        let (passes, cleared) = (self.passes, self.cleared.load(Ordering::Relaxed));
+        let swap = |engine: &mut Engine| {
+            let (members, shared) = &mut *planned.borrow_mut();
+            std::mem::swap(&mut engine.members, members);
+            std::mem::swap(&mut engine.shared, shared);
+        };
+        swap(self);
+        let result = catch_unwind(AssertUnwindSafe(|| self.step_here(closure, caller)));
+        swap(self);
+        (self.passes, self.cleared) = (passes, cleared.into());
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// The states for the steps of a plan: those of now, without elements.
+    fn planned(&self) -> RefCell<(Vec<Member>, Shared)> {
+        let without = |x: &NamedTensor| x.to_device(Device::Meta).unwrap_or_else(|_| x.clone());
+        let shared = self.shared.iter().map(|(name, tensor)| (name.clone(), without(tensor))).collect();
+        RefCell::new((crate::list(self.members.iter().map(|member| member.planned(&without))), shared))
+    }
+
+    fn step_here(&mut self, closure: Option<Closure<'_>>, caller: &'static Location<'static>) -> Result<()> {
         let name = self.groups.name();
         span_at(name, caller, || {
             let (mut any, finite) = (false, !self.groups.needs_loss());
@@ -156,6 +179,7 @@ impl Engine {
                 return Err(error.at(caller));
             }
             let Engine { groups, members, shared, .. } = self;
+            let closure = closure.map(|Closure { loss, first, caller }| Closure { loss, first, caller });
             let mut step = OptimizerStep { groups: &**groups, members, shared, closure, failed: false };
             let result = groups.step(&mut step);
             if step.failed { result } else { result.map_err(|error| error.at(caller)) }
@@ -271,6 +295,9 @@ impl Engine {
         for Member { parameter, .. } in &self.members {
             if parameter.grad().is_some() {
                 parameter.zero_grad();
+                if places::is_planned() {
+                    continue;
+                }
                 self.cleared.store(backward_passes(), Ordering::Relaxed);
             }
         }

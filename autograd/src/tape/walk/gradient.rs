@@ -2,12 +2,14 @@
 
 use crate::hooks::Hook;
 use crate::observe::{Held, holding};
+use crate::places::before_change;
 use crate::tape::modes::{is_forward, is_grad_enabled};
 use crate::tape::{GradNames, Meta, Origin};
 use crate::tensor::Tensor;
 use crate::vmap::check_accumulated;
 use namegrad_core::{Error, ErrorKind, Result};
 use std::panic::Location;
+use std::sync::Arc;
 
 /// The gradient of input `number` of an op, summed to the sizes of the input if that was broadcast, and cast
 /// to its dtype if it was promoted.
@@ -78,7 +80,8 @@ pub(super) fn plain(mut gradient: Tensor) -> Tensor {
 }
 
 /// Adds to the `grad` of a value.
-pub(super) fn accumulate(meta: &Meta, grad: Tensor, named: bool) -> Result<()> {
+pub(super) fn accumulate(meta: &Arc<Meta>, grad: Tensor, named: bool) -> Result<()> {
+    before_change(meta);
     if is_forward() {
         check_accumulated(meta.id, &grad)?;
     }

@@ -27,6 +27,7 @@ use super::threads::each;
 use crate::dtype::dispatch;
 use gathered::Gathered;
 use std::sync::atomic::{AtomicU8, Ordering};
+pub(crate) use weight::weight_room;
 #[cfg(target_arch = "x86_64")]
 use winograd::TiledConvolution;
 
@@ -221,6 +222,20 @@ pub(crate) fn output<'y, T: MatmulElement>(
         output_of(T::kind(), x, weight, bias.map(ElementBytes::of), To(y.as_mut_ptr().cast()), geometry);
         written(y)
     }
+}
+
+/// The bytes that [`output`] takes for itself, or [`input`]: of a block of the cache, and of other memory.
+pub(crate) fn room_of<T: MatmulElement>(geometry: &Geometry, is_gradient: bool) -> [usize; 2] {
+    let Geometry { groups, channels, features, .. } = *geometry;
+    if geometry.is_pointwise() {
+        return [0, 0];
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(tiles) = TiledConvolution::of(T::kind(), geometry, is_gradient) {
+        return [tiles.factor_bytes(), 0];
+    }
+    // The weight, with rows apart.
+    [0, groups * channels * features * geometry.taps() * size_of::<T>()]
 }
 
 /// [`output`] of any type.

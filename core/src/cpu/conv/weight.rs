@@ -6,7 +6,9 @@ use super::windows::TapWindows;
 #[cfg(target_arch = "x86_64")]
 use super::winograd::TiledConvolution;
 use super::{ElementBytes, Geometry, To, volume};
-use crate::cpu::matmul::{MatrixView, NumberKind, add_sums, gemm_sums, with_buffer, write_sums};
+use crate::cpu::matmul::{
+    MatmulElement, MatrixView, NumberKind, add_sums, gemm_sums, with_buffer, write_sums,
+};
 use crate::cpu::threads::{each, each_part};
 use crate::dtype::dispatch;
 use std::ops::Range;
@@ -50,9 +52,7 @@ pub(super) unsafe fn weight_of(
     }
     let Geometry { batch, groups, channels, features, .. } = *geometry;
     let taps = geometry.taps();
-    let parts = (PARTIAL / len.max(1)).clamp(1, TASKS).min(batch.max(1));
-    let tasks = TASKS.div_ceil(parts * groups);
-    let block = (ROWS / taps).max(DIRECT).min(channels.div_ceil(tasks).max(1));
+    let [parts, block] = divided(len, geometry);
     let blocks = channels.div_ceil(block);
     let task_len = block * taps * features;
     if batch * task_len * blocks * volume(&geometry.output) == 0 {
@@ -94,6 +94,25 @@ pub(super) unsafe fn weight_of(
             write_sums(kind, sums, features, [rows, FILTERS.min(features - strip)], to);
         }
     });
+}
+
+/// The parts of the batch, and the channels of a task.
+fn divided(len: usize, geometry: &Geometry) -> [usize; 2] {
+    let parts = (PARTIAL / len.max(1)).clamp(1, TASKS).min(geometry.batch.max(1));
+    let tasks = TASKS.div_ceil(parts * geometry.groups);
+    [parts, (ROWS / geometry.taps()).max(DIRECT).min(geometry.channels.div_ceil(tasks).max(1))]
+}
+
+/// The bytes that [`weight`] takes for itself: of a block of the cache, and of other memory.
+pub(crate) fn weight_room<T: MatmulElement>(geometry: &Geometry) -> [usize; 2] {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(tiles) = TiledConvolution::of(T::kind(), geometry, false) {
+        return [tiles.sums_bytes(), 0];
+    }
+    let Geometry { groups, channels, features, .. } = *geometry;
+    let of_channel = geometry.taps() * features;
+    let [parts, block] = divided(groups * channels * of_channel, geometry);
+    [0, size_of::<u64>() * parts * groups * channels.next_multiple_of(block) * of_channel]
 }
 
 /// Adds the sums over the places of some images.

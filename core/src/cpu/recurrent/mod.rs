@@ -320,6 +320,13 @@ impl<T: Real + MatmulElement<Acc = T>> RecurrentLayer<'_, T> {
     }
 }
 
+/// The elements of the vectors of [`RecurrentLayer::backward`] that grow with the steps.
+pub(crate) fn backward_room(cell: Cell, y: usize, gates: usize, inner: usize) -> usize {
+    let hidden = gates / cell.gates();
+    let projected = if y == hidden { 0 } else { y + hidden };
+    gates + y + projected + inner
+}
+
 /// Adds the rows of a matrix.
 fn add_rows<T: Real>(sums: &mut [T], x: &[T]) {
     for row in x.chunks_exact(sums.len().max(1)) {

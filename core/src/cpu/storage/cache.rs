@@ -157,7 +157,7 @@ pub(super) unsafe fn recycle(block: NonNull<Header>, class: usize) {
 
 /// Caches a large block if the limit allows it.
 fn keep_shared(block: NonNull<Header>, class: usize) -> bool {
-    let limit = CACHE_LIMIT.load(Ordering::Relaxed);
+    let limit = cache_limit();
     if !KEEPS || limit == 0 {
         return false;
     }
@@ -202,6 +202,11 @@ pub fn empty_cache() {
         // SAFETY: there are no references to cached blocks.
         unsafe { release(block) };
     }
+}
+
+/// How many bytes are kept for reuse.
+pub(super) fn cache_limit() -> usize {
+    CACHE_LIMIT.load(Ordering::Relaxed)
 }
 
 /// Sets how many bytes are kept for reuse before blocks are returned to the system. The default is 512 MiB;

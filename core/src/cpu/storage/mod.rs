@@ -13,23 +13,27 @@
 //! A block of a meta tensor is only the header: it has the size class and is counted, apart from the others,
 //! but nothing points behind it.
 //!
-//! `block` has the size classes and the calls to the system's allocator, `cache` the freed blocks, and
-//! `stats` the counters.
+//! `block` has the size classes and the calls to the system's allocator, `cache` the freed blocks, `stats` the
+//! counters, and `meta` those of blocks without data.
 
 mod block;
 mod cache;
+mod meta;
 mod stats;
 
 use super::threads::each_part;
 use block::{HEADER, Header, META, allocate, block_bytes, class_of, release};
 use cache::{cached_bytes, fresh, recycle, recycled};
-use stats::{count_meta, live, peak};
+pub(crate) use meta::count_beside;
+use meta::count_meta;
+use stats::{live, peak};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::atomic::{Ordering, fence};
 
 pub use cache::{empty_cache, set_cache_limit};
-pub use stats::{MetaStats, allocated_bytes, meta_stats, reset_meta_peak, reset_peak};
+pub use meta::{MetaStats, empty_meta_cache, meta_stats, reset_meta_peak};
+pub use stats::{allocated_bytes, reset_peak};
 
 /// The bytes that a thread zeroes at a time.
 const ZEROS: usize = 1 << 19;
@@ -84,7 +88,7 @@ impl Storage {
             return None;
         }
         let class = class_of(bytes) | META;
-        count_meta(block_bytes(class) as isize);
+        count_meta(class, true);
         allocate(class).map(Storage)
     }
 
@@ -181,7 +185,7 @@ impl Drop for Storage {
 /// There are no references to the block.
 #[cold]
 unsafe fn forget(block: NonNull<Header>, class: usize) {
-    count_meta(-(block_bytes(class) as isize));
+    count_meta(class, false);
     // SAFETY: the caller's contract.
     unsafe { release(block) };
 }

@@ -1,6 +1,5 @@
 //! Statistics of the memory of tensors. Each thread counts for itself; the counts are added up on request.
 
-use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
 
@@ -124,48 +123,4 @@ pub(super) fn peak(live: usize) -> usize {
 /// Resets the peak to the memory that tensors use now.
 pub fn reset_peak() {
     PEAK_BYTES.store(live().1 as isize, Ordering::Relaxed);
-}
-
-thread_local! {
-    /// The bytes of the blocks without data of this thread, now and at most.
-    static META_BYTES: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
-}
-
-/// The memory that the meta tensors of a thread would use, in bytes of blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MetaStats {
-    /// The bytes of the blocks that the thread took, minus those that it returned.
-    pub live_bytes: isize,
-    /// The largest `live_bytes` since the last [`reset_meta_peak`].
-    pub peak_bytes: isize,
-}
-
-/// The memory that the meta tensors of this thread would use, counted as [`stats`](super::stats) counts that of
-/// tensors with elements.
-///
-/// ```
-/// use namegrad_core::{Device, NamedTensor, memory, on_device};
-/// let before = memory::meta_stats().live_bytes;
-/// let x = on_device(Device::Meta, || NamedTensor::zeros([1 << 20, 1 << 20]))?;
-/// assert!(memory::meta_stats().live_bytes - before >= 4 << 40);
-/// # Ok::<(), namegrad_core::Error>(())
-/// ```
-pub fn meta_stats() -> MetaStats {
-    let (live_bytes, peak_bytes) = META_BYTES.get();
-    MetaStats { live_bytes, peak_bytes }
-}
-
-/// Resets the peak of [`meta_stats`] to the memory that the meta tensors of this thread would use now.
-pub fn reset_meta_peak() {
-    let live = META_BYTES.get().0;
-    META_BYTES.set((live, live));
-}
-
-/// Counts blocks without data that this thread took (positive) or returned (negative).
-pub(super) fn count_meta(bytes: isize) {
-    // A thread that is ending no longer counts.
-    let _ = META_BYTES.try_with(|counts| {
-        let (live, peak) = counts.get();
-        counts.set((live + bytes, peak.max(live + bytes)));
-    });
 }

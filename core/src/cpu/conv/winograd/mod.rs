@@ -218,6 +218,27 @@ impl TiledConvolution {
         })
     }
 
+    /// The bytes of the weights of all points.
+    pub(super) fn factor_bytes(&self) -> usize {
+        let [channels, features] = self.channels;
+        self.points() * Points::apart(channels, self.padded(features)) * SIZE
+    }
+
+    /// The numbers of the sums of one part of the gradient of the weight, the tiles of a block, and the parts.
+    fn sums(&self) -> [usize; 3] {
+        let [channels, features] = self.channels;
+        let (width, strips) = (self.padded(features), channels.div_ceil(STRIP));
+        let all = self.points() * Points::apart(channels, width);
+        let block = self.block(self.padded(channels.min(STRIP)) + width);
+        [all, block, (TASKS / strips).clamp(1, self.tiles().div_ceil(block))]
+    }
+
+    /// The bytes of the sums of the gradient of the weight.
+    pub(super) fn sums_bytes(&self) -> usize {
+        let [all, _, parts] = self.sums();
+        parts * all * SIZE
+    }
+
     /// Writes the result to `y`, or returns false if there is not enough memory.
     ///
     /// # Safety
@@ -225,8 +246,7 @@ impl TiledConvolution {
     pub(super) unsafe fn write(&self, x: To, weight: To, bias: Option<&[f32]>, y: To) -> bool {
         let [channels, features] = self.channels;
         let width = self.padded(features);
-        let bytes = self.points() * Points::apart(channels, width) * SIZE;
-        let Some(mut factor) = Storage::new(bytes) else { return false };
+        let Some(mut factor) = Storage::new(self.factor_bytes()) else { return false };
         let factor = Points::after(factor.data_mut().cast(), channels, width);
         let bias: Option<Vec<f32>> = bias.map(|bias| {
             let zeros = std::iter::repeat_n(0.0, width - features);
@@ -454,15 +474,13 @@ impl TiledConvolution {
     pub(super) unsafe fn write_weight(&self, x: To, g: To, dw: To) -> bool {
         let [channels, features] = self.channels;
         let width = self.padded(features);
-        let all = self.points() * Points::apart(channels, width);
-        let block = self.block(self.padded(channels.min(STRIP)) + width);
+        let [all, block, parts] = self.sums();
         let blocks = self.tiles().div_ceil(block);
-        let parts = (TASKS / channels.div_ceil(STRIP)).clamp(1, blocks);
         // Many threads have few channels each. No sum changes, but `g` is mapped more often.
         let strip = (channels * parts).div_ceil(rayon::current_num_threads());
         let strip = strip.next_multiple_of(LANES).min(STRIP);
         let strips = channels.div_ceil(strip);
-        let Some(mut sums) = Storage::new(parts * all * SIZE) else { return false };
+        let Some(mut sums) = Storage::new(self.sums_bytes()) else { return false };
         let sums = To(sums.data_mut());
         let sums =
             |part: usize| Points::after(sums.ptr().cast::<f32>().wrapping_add(part * all), channels, width);
