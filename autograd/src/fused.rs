@@ -11,7 +11,7 @@ use crate::{autocast, observe, registry};
 use namegrad_core::callback::{Callback, CallbackMut};
 use namegrad_core::ops::tiles::Tiles;
 use namegrad_core::random::Draws;
-use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use namegrad_core::{Device, Error, ErrorKind, NamedTensor, OnDevice, Result};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::panic::Location;
@@ -101,8 +101,11 @@ impl Call<'_> {
         Ok(Call { inputs, tiles: Tiles::new(OP, &values)?, at: Location::caller() })
     }
 
-    /// Whether there is nothing to cut, or each op is looked at.
+    /// Whether there is nothing to cut, or each op is looked at. Tensors without elements have no parts.
     fn runs_whole(&self) -> bool {
+        if OnDevice::is_meta() || self.inputs.iter().any(|x| x.device() == Device::Meta) {
+            return true;
+        }
         self.tiles.sizes().contains(&0) || self.inputs.is_empty() || is_forward() || is_anomaly_enabled()
     }
 

@@ -63,8 +63,13 @@ pub struct OnDevice {
 
 impl OnDevice {
     #[inline]
-    fn meta(is_meta: bool) -> OnDevice {
+    fn choose(is_meta: bool) -> OnDevice {
         OnDevice { before: ON_META.replace(is_meta), here: PhantomData }
+    }
+
+    /// Whether new tensors of this thread are meta tensors.
+    pub fn is_meta() -> bool {
+        is_on_meta()
     }
 
     /// A device that was chosen.
@@ -78,7 +83,7 @@ impl OnDevice {
                 "this build has no CUDA: tensors are on the CPU, or without elements on the meta device";
             return Err(Error::new(ErrorKind::Unsupported, "on_device", message));
         }
-        Ok(OnDevice::meta(device == Device::Meta))
+        Ok(OnDevice::choose(device == Device::Meta))
     }
 
     /// The device of the results of an op: that of its inputs. A number or a 0-d tensor of the CPU can be
@@ -104,7 +109,7 @@ impl OnDevice {
     #[track_caller]
     fn beside_meta(op: &'static str, inputs: &[&NamedTensor]) -> Result<OnDevice> {
         if inputs.iter().all(|x| x.is_meta() || x.ndim() == 0) {
-            return Ok(OnDevice::meta(true));
+            return Ok(OnDevice::choose(true));
         }
         let moved = if inputs[0].is_meta() { "y" } else { "x" };
         let repair = format!("{moved}.to_device(Device::Meta)?");
@@ -128,7 +133,7 @@ impl OnDevice {
     /// The device of this tensor.
     #[inline]
     pub fn of(x: &NamedTensor) -> OnDevice {
-        OnDevice::meta(x.is_meta() || is_on_meta())
+        OnDevice::choose(x.is_meta() || is_on_meta())
     }
 }
 
@@ -136,7 +141,7 @@ impl Default for OnDevice {
     /// The device of new tensors now.
     #[inline]
     fn default() -> OnDevice {
-        OnDevice::meta(is_on_meta())
+        OnDevice::choose(is_on_meta())
     }
 }
 
@@ -237,8 +242,8 @@ impl NamedTensor {
         if value.is_meta() && !self.is_meta() { Err(self.loses_elements(op)) } else { Ok(()) }
     }
 
-    /// Returns an error of `op`, which is about to write to this tensor, if new tensors are on the meta device and
-    /// this one has elements.
+    /// Returns an error of `op`, which is about to write to this tensor, if new tensors are on the meta device
+    /// and this one has elements.
     ///
     /// # Errors
     /// [`ErrorKind::Device`].

@@ -66,7 +66,7 @@ impl Group {
     /// of the dim is no multiple of the number of ranks.
     #[track_caller]
     pub fn reduce_scatter(&self, x: &Tensor, dim: impl Into<Dim>, reduction: Reduction) -> Result<Tensor> {
-        let dim = dim_of("reduce_scatter", x, dim)?;
+        let dim = dim.into().resolve("reduce_scatter", x.value())?;
         self.run("reduce_scatter", ReduceScatter(dim, reduction), x)
     }
 
@@ -85,7 +85,7 @@ impl Group {
     /// [`ErrorKind::Value`] on all ranks if the calls differ; [`ErrorKind::NameNotFound`].
     #[track_caller]
     pub fn all_gather(&self, x: &Tensor, dim: impl Into<Dim>) -> Result<Tensor> {
-        self.run("all_gather", AllGather(dim_of("all_gather", x, dim)?), x)
+        self.run("all_gather", AllGather(dim.into().resolve("all_gather", x.value())?), x)
     }
 
     /// The tensor of rank `root`. The others give one with the same names, sizes and dtype.
@@ -131,7 +131,7 @@ impl Group {
     #[track_caller]
     fn all_to_all_of(&self, x: &Tensor, split: Dim, join: Dim) -> Result<Collective> {
         const OP: &str = "all_to_all";
-        Ok(AllToAll { split: dim_of(OP, x, split)?, join: dim_of(OP, x, join)? })
+        Ok(AllToAll { split: split.resolve(OP, x.value())?, join: join.resolve(OP, x.value())? })
     }
 
     /// The result of an exchange, which is recorded if `x` requires a gradient.
@@ -207,7 +207,7 @@ impl Group {
         dim: impl Into<Dim>,
         reduction: Reduction,
     ) -> Result<Pending> {
-        let dim = dim_of("reduce_scatter", x, dim)?;
+        let dim = dim.into().resolve("reduce_scatter", x.value())?;
         self.start_plain("reduce_scatter", ReduceScatter(dim, reduction), x)
     }
 
@@ -217,7 +217,7 @@ impl Group {
     /// Same as [`all_gather`](Self::all_gather).
     #[track_caller]
     pub fn start_all_gather(&self, x: &Tensor, dim: impl Into<Dim>) -> Result<Pending> {
-        self.start_plain("all_gather", AllGather(dim_of("all_gather", x, dim)?), x)
+        self.start_plain("all_gather", AllGather(dim.into().resolve("all_gather", x.value())?), x)
     }
 
     /// Starts a [`broadcast`](Self::broadcast).
@@ -329,16 +329,6 @@ impl Group {
         }
         Ok((transfer, sent.contiguous()?, sizes))
     }
-}
-
-/// The position of a dim, which there must be.
-#[track_caller]
-fn dim_of(op: &'static str, x: &Tensor, dim: impl Into<Dim>) -> Result<usize> {
-    let dim = dim.into().resolve(op, x.value())?;
-    let message = "a 0-d tensor has no dim along which ranks have parts";
-    Error::ensure(x.ndim() > 0, ErrorKind::DimRange, op, || message)
-        .map_err(|error| error.with_operands([x.shape()]).with_repair("x.reshape([1])?"))?;
-    Ok(dim)
 }
 
 /// An error if a gradient would be lost.

@@ -229,8 +229,8 @@ impl TensorFile {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`] if there is no room for a dense copy of a view, [`ErrorKind::Unsupported`] for a
-    /// tensor on the meta device.
+    /// [`ErrorKind::OutOfMemory`] if there is no room for a dense copy of a view, [`ErrorKind::Unsupported`]
+    /// for a tensor on the meta device.
     #[track_caller]
     pub fn checksum(&self) -> Result<u32> {
         self.checksum_without(None)

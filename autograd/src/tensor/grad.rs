@@ -276,8 +276,8 @@ impl Tensor {
     ///
     /// # Errors
     /// The errors of [`backward`](Self::backward); [`ErrorKind::Autograd`] if the gradient has other sizes,
-    /// [`ErrorKind::NameMismatch`] if they are those of the same dims in another order, [`ErrorKind::Device`] if
-    /// it is on another device.
+    /// [`ErrorKind::NameMismatch`] if they are those of the same dims in another order, [`ErrorKind::Device`]
+    /// if it is on another device.
     #[track_caller]
     pub fn backward_with(&self, gradient: Option<&Tensor>, options: BackwardOptions) -> Result<()> {
         let root = root("backward", self, gradient, options.named)?;
