@@ -31,6 +31,7 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::Shape`] if the number of elements does not match the shape.
     #[track_caller]
+    #[inline(never)]
     pub fn from_slice<T: Element>(data: &[T], shape: impl IntoShape) -> Result<Tensor> {
         NamedTensor::from_slice(data, shape).map(Tensor::constant)
     }

@@ -160,7 +160,7 @@ fn along(
     v: &[Option<&Tensor>],
 ) -> Result<(Tensor, Tensor)> {
     let values = inputs.iter().chain(v.iter().flatten()).map(|x| x.value());
-    let _device = OnDevice::of_inputs(op, &crate::list::<_, Vec<_>>(values), &[], &[])?;
+    let _device = OnDevice::of_inputs(op, &[&crate::list::<_, Vec<_>>(values)])?;
     let level = Level::enter();
     let mut xs = Vec::with_capacity(inputs.len());
     for (x, v) in inputs.iter().zip(v) {
@@ -368,7 +368,7 @@ fn one_element(op: &'static str, y: Tensor) -> Result<Tensor> {
 pub fn hvp(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor, v: &Tensor) -> Result<(Tensor, Tensor)> {
     check_directions("hvp", &[x], &[v])?;
     check_float("hvp", x)?;
-    let _device = OnDevice::of_inputs("hvp", &[x.value(), v.value()], &[], &[])?;
+    let _device = OnDevice::of_inputs("hvp", &[&[x.value(), v.value()]])?;
     let level = Level::enter();
     let dual = level.with_tangent(x, v.unnamed().to(x.dtype())?);
     let (y, mut gradients) = vjp(|x| one_element("hvp", f(&x[0])?), &[&dual], None)?;

@@ -415,8 +415,11 @@ impl Check<'_> {
         let wrong = counts.iter().enumerate().filter(|(_, count)| **count > 0);
         let wrong: Vec<String> =
             crate::list(wrong.map(|(input, count)| format!("{count} by {}", called(input))));
-        let of_each =
-            if wrong.len() > 1 { format!("; wrong are {}", wrong.join(", ")) } else { String::new() };
+        let of_each = if wrong.len() > 1 {
+            format!("; wrong are {}", crate::joined(&wrong, ", "))
+        } else {
+            String::new()
+        };
         let [got, want] = worst.numbers;
         let (of, by) = (place(&y.shape(), worst.output), place(&x.shape(), worst.element));
         let message = format!(
@@ -450,7 +453,7 @@ pub fn place(shape: &Shape, mut element: usize) -> String {
         });
     }
     places.reverse();
-    if places.is_empty() { String::new() } else { format!(" [{}]", places.join(", ")) }
+    if places.is_empty() { String::new() } else { format!(" [{}]", crate::joined(&places, ", ")) }
 }
 
 /// Elements as bits, which are equal for equal NaN.

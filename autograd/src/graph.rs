@@ -87,7 +87,7 @@ impl fmt::Display for Graph {
             };
             let shape = if node.is_leaf { "box" } else { "ellipse" };
             let tip =
-                node.at.map(|at| format!(", tooltip = \"{}\"", quoted(&at.to_string()))).unwrap_or_default();
+                node.at.map(|at| format!(", tooltip = \"{}\"", quoted(&format!("{at}")))).unwrap_or_default();
             writeln!(f, "    n{place} [label = \"{}\", shape = {shape}{tip}];", label.replace('"', "\\\""))?;
         }
         for (from, to) in &self.edges {

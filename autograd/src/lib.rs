@@ -65,7 +65,7 @@ pub use graph::{Graph, GraphNode};
 pub use hooks::{HookHandle, register_backward_end_hook};
 #[doc(hidden)]
 pub use line::{Called, called_here};
-use namegrad_core::list;
+use namegrad_core::{joined, list};
 pub use observe::{
     ForThread, HandedOver, Held, Observed, Observer, Section, SectionKind, hand_over, observe, observe_by,
     running_layer, span, span_at,

@@ -5,7 +5,7 @@
 //! a span also say where they were called, and an op whose own line is in the library counts for that line.
 
 use crate::plain::{Input, values};
-use namegrad_core::{Device, OnDevice};
+use namegrad_core::{Device, OnDevice, Result};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -38,12 +38,24 @@ pub fn called_here() -> Called {
 /// op that meets two of them is an error.
 #[track_caller]
 pub fn called_with(inputs: &[Input<'_>]) -> Called {
-    let mut all = inputs.iter().flat_map(Input::tensors).map(|x| x.value());
-    let device = match all.any(|x| x.device() == Device::Meta) {
-        true => OnDevice::of_inputs("", &values(inputs), &[], &[]).unwrap_or_default(),
-        false => OnDevice::default(),
-    };
-    entered(Location::caller(), device)
+    entered(Location::caller(), device_of("", inputs).ok().flatten().unwrap_or_default())
+}
+
+/// The device of the results of an op, if one of its inputs is a meta tensor.
+///
+/// # Errors
+/// As [`OnDevice::of_inputs`].
+#[inline]
+#[track_caller]
+pub(crate) fn device_of(op: &'static str, inputs: &[Input<'_>]) -> Result<Option<OnDevice>> {
+    for input in inputs {
+        for x in input.tensors() {
+            if x.value().device() == Device::Meta {
+                return OnDevice::of_inputs(op, &[&values(inputs)]).map(Some);
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// [`called_here`] at another line.
@@ -57,7 +69,7 @@ fn entered(at: CallSite, device: OnDevice) -> Called {
     // A call from inside of the library is a part of the call that is known already. Most have the same
     // location.
     if before.is_none_or(|before| !std::ptr::eq(before, at) && !is_of_library(at)) {
-        CALLED.set(Some(at));
+        CALLED.replace(Some(at));
     }
     Called { before, device: device.until(), here: PhantomData }
 }
@@ -78,7 +90,7 @@ impl Drop for Called {
 #[allow(improper_ctypes_definitions)] // the caller is not C
 #[inline(never)]
 extern "C" fn restore(before: Option<CallSite>, device: bool) {
-    CALLED.set(before);
+    CALLED.replace(before);
     OnDevice::restore(device);
 }
 

@@ -65,10 +65,7 @@ impl Op {
         gradient: impl Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync + 'static,
     ) -> Op {
         let owns = may_own(&gradient);
-        let gradient: Option<Gradient> = match x.tracked() {
-            Some(_) => Some(Arc::new(gradient)),
-            None => None,
-        };
+        let gradient = x.tracked().map(|_| Gradient::With(Arc::new(gradient)));
         self.add(x, gradient, owns);
         self
     }
@@ -116,7 +113,7 @@ impl Op {
             };
             let mut edges = Edges::new();
             for into in [Some(&into), g.tracked()].into_iter().flatten() {
-                let (into, gradient) = (into.clone(), Arc::new(refused));
+                let (into, gradient) = (into.clone(), Gradient::With(Arc::new(refused)));
                 edges.push(Edge { into, gradient, keeps: false, by_element: false });
             }
             Ok(Op { value, origin, edges }.output())

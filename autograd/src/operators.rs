@@ -11,9 +11,10 @@
 
 use crate::parameter::Parameter;
 use crate::plain::{Handle, TensorOrNumber};
-use crate::tape::is_forward;
+use crate::rules::binary::by_element;
+use crate::tape::{ByElement, binary, binary_, is_forward};
 use crate::tensor::Tensor;
-use namegrad_core::{DType, Result, Scalar};
+use namegrad_core::{DType, Error, Result, Scalar};
 use std::borrow::Cow;
 use std::ops;
 use std::rc::Rc;
@@ -192,34 +193,62 @@ namegrad_core::for_types!(bool, u8, i8, i16, i32, i64, f32, f64, usize, Scalar =
 fn or_panic(result: Result<Tensor>) -> Tensor {
     match result {
         Ok(tensor) => tensor,
-        Err(error) => panic!("{error}"),
+        Err(error) => fails(error),
     }
 }
 
-/// Writes the result of an elementwise op into the buffer of `x` if the buffer is not shared, nothing is
-/// recorded, and sizes, names and dtype do not change. Otherwise returns `x` unchanged.
+#[cold]
+#[inline(never)]
 #[track_caller]
-fn reused(
-    mut x: Tensor,
-    other: &Tensor,
-    divides: bool,
-    in_place: fn(&mut Tensor, &Tensor) -> Result<()>,
-) -> Result<Result<Tensor, Tensor>> {
+fn fails(error: Error) -> ! {
+    panic!("{error}")
+}
+
+/// The result of an operator on a tensor. As operators are everywhere, it is a call, which needs no check.
+#[inline(never)]
+#[track_caller]
+fn made(op: &'static ByElement, x: &Tensor, other: TensorOrNumber<'_>) -> Tensor {
+    or_panic(binary(op, x, other))
+}
+
+/// The result of an operator on a number and a tensor.
+#[inline(never)]
+#[track_caller]
+fn made_of_number(op: &'static ByElement, number: Scalar, other: &Tensor) -> Tensor {
+    let mut place = None;
+    or_panic(match TensorOrNumber::Number(number).tensor_in(other.dtype(), &mut place) {
+        Ok(number) => binary(op, number, TensorOrNumber::Tensor(other)),
+        Err(error) => Err(error), // no closure: the error is to name the caller's line
+    })
+}
+
+/// The result of an operator on an owned tensor. It is written into the buffer of `x` if the buffer is not
+/// shared, nothing is recorded, and sizes, names and dtype do not change.
+#[inline(never)]
+#[track_caller]
+fn made_in(op: &'static ByElement, mut x: Tensor, other: TensorOrNumber<'_>) -> Tensor {
+    let mut place = None;
+    let other = match other.tensor_in(x.dtype(), &mut place) {
+        Ok(other) => other,
+        Err(error) => fails(error),
+    };
     let dtype = x.dtype();
     let stays = x.tracked().is_none()
         && other.tracked().is_none()
         && x.value().shared() == 1
         && x.is_contiguous()
         && x.value().result_type(other.value()) == dtype
-        && (!divides || dtype.is_floating_point())
+        && (op.recipe.op != "div" || dtype.is_floating_point())
         && fits_into(other, &x)
         && !is_forward();
     if !stays {
-        return Ok(Err(x));
+        return made(op, &x, TensorOrNumber::Tensor(other));
     }
     x.detach_(); // a leaf, while nothing is recorded
-    in_place(&mut x, other)?;
-    Ok(Ok(x))
+    match binary_(op, &mut x, TensorOrNumber::Tensor(other)) {
+        Ok(_) => x,
+        Err(error) => fails(error),
+    }
 }
 
 /// Whether the result of an elementwise op on `x` and `other` has the sizes and names of `x`.
@@ -233,13 +262,13 @@ fn fits_into(other: &Tensor, x: &Tensor) -> bool {
 }
 
 /// The operators. A row has the trait and its method, the assignment trait and its method, the in-place
-/// method, and whether it is a division. `Sub sub, SubAssign sub_assign sub_, false` becomes
+/// method, and the op. `Sub sub, SubAssign sub_assign sub_, SUB` becomes
 ///
 /// ```ignore
 /// impl<T: Operand> ops::Sub<T> for &Tensor {
 ///     type Output = Tensor;
 ///     fn sub(self, other: T) -> Tensor {
-///         or_panic(Tensor::sub(self, other))
+///         made(&SUB, self, other.either())
 ///     }
 /// }
 /// ```
@@ -247,91 +276,54 @@ fn fits_into(other: &Tensor, x: &Tensor) -> bool {
 /// and the same for `Tensor`, `Parameter`, `&Parameter` and numbers on the left, and `SubAssign` for
 /// `Tensor`.
 macro_rules! operators {
-    ($($trait:ident $method:ident, $assign_trait:ident $assign:ident $in_place:ident, $divides:literal;)*) => {$(
-        impl<T: Operand> ops::$trait<T> for &Tensor {
-            type Output = Tensor;
-            #[inline]
-            #[track_caller]
-            fn $method(self, other: T) -> Tensor {
-                or_panic(Tensor::$method(self, other))
-            }
-        }
-        impl<T: Operand> ops::$trait<T> for Tensor {
-            type Output = Tensor;
-            #[track_caller]
-            fn $method(self, other: T) -> Tensor {
-                // No closure: the error is to name the caller's line.
-                or_panic(match other.operand_beside(self.dtype()) {
-                    Ok(other) => owned::$method(self, &other),
-                    Err(error) => Err(error),
-                })
-            }
-        }
-        impl<T: Operand> ops::$trait<T> for &Parameter {
-            type Output = Tensor;
-            #[track_caller]
-            fn $method(self, other: T) -> Tensor {
-                or_panic(Tensor::$method(&self.tensor(), other))
-            }
-        }
-        impl<T: Operand> ops::$trait<T> for Parameter {
-            type Output = Tensor;
-            #[track_caller]
-            fn $method(self, other: T) -> Tensor {
-                or_panic(Tensor::$method(&self.tensor(), other))
-            }
-        }
+    ($($trait:ident $method:ident, $assign_trait:ident $assign:ident $in_place:ident, $op:ident;)*) => {$(
+        operators!(tensor $trait $method, &Tensor, |x, other| made(&by_element::$op, x, other));
+        operators!(tensor $trait $method, Tensor, |x, other| made_in(&by_element::$op, x, other));
+        operators!(tensor $trait $method, &Parameter, |x, other| made(&by_element::$op, &x.tensor(), other));
+        operators!(tensor $trait $method, Parameter, |x, other| made(&by_element::$op, &x.tensor(), other));
         impl<T: Operand> ops::$assign_trait<T> for Tensor {
             #[track_caller]
             fn $assign(&mut self, other: T) {
                 if let Err(error) = self.$in_place(other) {
-                    panic!("{error}");
+                    fails(error);
                 }
             }
         }
-        operators!(number $trait $method; f64, i32);
-    )*
-    /// The operators on an owned tensor.
-    mod owned {
-        use super::{Result, Tensor, reused};
-        $(
-            #[track_caller]
-            pub(super) fn $method(x: Tensor, other: &Tensor) -> Result<Tensor> {
-                match reused(x, other, $divides, |x, other| x.$in_place(other).map(drop))? {
-                    Ok(y) => Ok(y),
-                    Err(x) => Tensor::$method(&x, other),
-                }
-            }
-        )*
-    }
-    };
-    (number $trait:ident $method:ident; $($number:ty),*) => {$(
-        operators!(number $trait $method $number, &Tensor, |right| right);
-        operators!(number $trait $method $number, Tensor, |right| &right);
-        operators!(number $trait $method $number, &Parameter, |right| &right.tensor());
-        operators!(number $trait $method $number, Parameter, |right| &right.tensor());
+        operators!(number $trait $method $op; f64, i32);
     )*};
-    (number $trait:ident $method:ident $number:ty, $right:ty, |$given:ident| $tensor:expr) => {
+    (tensor $trait:ident $method:ident, $left:ty, |$x:ident, $given:ident| $made:expr) => {
+        impl<T: Operand> ops::$trait<T> for $left {
+            type Output = Tensor;
+            #[inline]
+            #[track_caller]
+            fn $method(self, other: T) -> Tensor {
+                let ($x, $given) = (self, other.either());
+                $made
+            }
+        }
+    };
+    (number $trait:ident $method:ident $op:ident; $($number:ty),*) => {$(
+        operators!(number $trait $method $op $number, &Tensor, |right| right);
+        operators!(number $trait $method $op $number, Tensor, |right| &right);
+        operators!(number $trait $method $op $number, &Parameter, |right| &right.tensor());
+        operators!(number $trait $method $op $number, Parameter, |right| &right.tensor());
+    )*};
+    (number $trait:ident $method:ident $op:ident $number:ty, $right:ty, |$given:ident| $tensor:expr) => {
         impl ops::$trait<$right> for $number {
             type Output = Tensor;
             #[inline]
             #[track_caller]
             fn $method(self, $given: $right) -> Tensor {
-                let other: &Tensor = $tensor;
-                // No closure: the error is to name the caller's line.
-                or_panic(match self.operand_beside(other.dtype()) {
-                    Ok(number) => Tensor::$method(&number, other),
-                    Err(error) => Err(error),
-                })
+                made_of_number(&by_element::$op, self.into(), $tensor)
             }
         }
     };
 }
 operators! {
-    Add add, AddAssign add_assign add_, false;
-    Sub sub, SubAssign sub_assign sub_, false;
-    Mul mul, MulAssign mul_assign mul_, false;
-    Div div, DivAssign div_assign div_, true;
+    Add add, AddAssign add_assign add_, ADD;
+    Sub sub, SubAssign sub_assign sub_, SUB;
+    Mul mul, MulAssign mul_assign mul_, MUL;
+    Div div, DivAssign div_assign div_, DIV;
 }
 
 impl ops::Neg for &Tensor {
@@ -353,7 +345,7 @@ impl ops::Neg for Tensor {
         }
         self.detach_(); // a leaf, while nothing is recorded
         if let Err(error) = self.neg_() {
-            panic!("{error}");
+            fails(error);
         }
         self
     }

@@ -447,7 +447,7 @@ impl Call {
     fn changed(&self, kind: ErrorKind, what: &str, step: usize, [a, b]: [&Tensor; 2]) -> Error {
         let show = |x: &Tensor| match kind {
             ErrorKind::DType => format!("{} {}", x.shape(), x.dtype()),
-            _ => x.shape().to_string(),
+            _ => format!("{}", x.shape()),
         };
         let since = if what == "state" { "before it" } else { "at the first step" };
         let message = format!(
@@ -475,13 +475,13 @@ impl Call {
                 error.with_repair(format!("{what}.to(DType::{:?})? in the step", a.dtype()))
             }
             (ErrorKind::NameMismatch, Some(before), Some(after)) if are_same(&before, &after) => {
-                let names = before.join(", ");
+                let names = crate::joined(&before, ", ");
                 error.with_repair(format!("{what}.align_to([{names}])? in the step"))
             }
             (ErrorKind::NameMismatch, None, Some(names))
                 if what == "state" && !a.has_names() && a.sizes() == b.sizes() =>
             {
-                error.with_repair(format!("init.refine_names([{}])? before it", names.join(", ")))
+                error.with_repair(format!("init.refine_names([{}])? before it", crate::joined(&names, ", ")))
             }
             _ => error,
         }

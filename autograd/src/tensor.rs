@@ -327,6 +327,7 @@ impl Tensor {
     /// [`ErrorKind::Shape`] if there is not exactly one element, [`ErrorKind::DType`] if `T` is another kind
     /// of number (bool, integer, float), [`ErrorKind::Value`] if an integer does not fit in `T`.
     #[track_caller]
+    #[inline(never)]
     pub fn item<T: Number>(&self) -> Result<T> {
         check_readable("item", self)?;
         elsewhere::numbers(self.value())?.item()
@@ -403,6 +404,7 @@ impl Tensor {
     /// [`ErrorKind::DType`] if `T` is another kind of number (bool, integer, float), [`ErrorKind::Value`] if
     /// an integer does not fit in `T`, [`ErrorKind::OutOfMemory`].
     #[track_caller]
+    #[inline(never)]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         check_readable("to_vec", self)?;
         elsewhere::numbers(self.value())?.to_vec()

@@ -51,6 +51,17 @@ pub fn list<T, L: List<T>>(mut items: impl Iterator<Item = T>) -> L {
     L::from_calls(items.size_hint().0, &mut |()| items.next())
 }
 
+/// The texts with `between` them: `join` as a call, which crates share.
+#[inline(never)]
+pub fn joined<T: AsRef<str>>(texts: &[T], between: &str) -> String {
+    let mut all = String::new();
+    for (number, text) in texts.iter().enumerate() {
+        all += if number == 0 { "" } else { between };
+        all += text.as_ref();
+    }
+    all
+}
+
 /// A list that is made of the results of calls, until there are no more.
 pub trait List<T> {
     /// The list of at least so many items.

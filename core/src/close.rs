@@ -155,9 +155,9 @@ impl Differences<'_> {
         let shown = |x: &NamedTensor| match x.at(index) {
             // For a narrow float, as many digits as distinguish it from its neighbors.
             Scalar::Float(value) if x.dtype() != DType::F64 => format!("{}", value as f32),
-            value => value.to_string(),
+            value => format!("{value}"),
         };
-        format!("[{}] ({} and {})", place.join(", "), shown(self.x), shown(self.y))
+        format!("[{}] ({} and {})", crate::joined(&place, ", "), shown(self.x), shown(self.y))
     }
 }
 

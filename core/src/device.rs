@@ -91,17 +91,13 @@ impl OnDevice {
     ///
     /// # Errors
     /// [`ErrorKind::Device`] if there are a meta tensor and another tensor of the CPU.
+    #[inline(never)]
     #[track_caller]
-    pub fn of_inputs(
-        op: &'static str,
-        inputs: &[&NamedTensor],
-        optional: &[Option<&NamedTensor>],
-        list: &[&NamedTensor],
-    ) -> Result<OnDevice> {
-        let all = || inputs.iter().chain(list).copied().chain(optional.iter().copied().flatten());
-        match is_on_meta() || !all().any(NamedTensor::is_meta) {
+    pub fn of_inputs(op: &'static str, inputs: &[&[&NamedTensor]]) -> Result<OnDevice> {
+        let is_meta = |inputs: &&[&NamedTensor]| inputs.iter().any(|x| x.is_meta());
+        match is_on_meta() || !inputs.iter().any(is_meta) {
             true => Ok(OnDevice::default()),
-            false => OnDevice::beside_meta(op, &crate::list::<_, Vec<_>>(all())),
+            false => OnDevice::beside_meta(op, &inputs.concat()),
         }
     }
 
@@ -127,7 +123,7 @@ impl OnDevice {
     /// The end of [`until`](Self::until).
     #[inline]
     pub fn restore(before: bool) {
-        ON_META.set(before);
+        ON_META.replace(before); // which is a store, while `set` calls a function
     }
 
     /// The device of this tensor.
@@ -146,10 +142,16 @@ impl Default for OnDevice {
 }
 
 impl Drop for OnDevice {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
-        OnDevice::restore(self.before);
+        restore(self.before);
     }
+}
+
+/// Ends the choice of a device. Functions of C do not unwind, so that callers have no code for that.
+#[inline(never)]
+extern "C" fn restore(before: bool) {
+    OnDevice::restore(before);
 }
 
 /// Runs `f`, in which new tensors are on this device. With [`Device::Meta`], these are the results of factories
@@ -200,6 +202,7 @@ pub(crate) fn compute_in(
 
 impl NamedTensor {
     /// The device that has the elements.
+    #[inline]
     pub fn device(&self) -> Device {
         if self.is_meta() { Device::Meta } else { Device::Cpu }
     }

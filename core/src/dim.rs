@@ -53,6 +53,7 @@ impl Dims {
         self.keep
     }
 
+    #[inline(never)]
     fn of<D: Into<Dim>>(dims: impl IntoIterator<Item = D>) -> Dims {
         let mut all = Dims { list: Some(DropByCall::new(SmallVec::new())), except: false, keep: false };
         for dim in dims {

@@ -147,6 +147,7 @@ impl Error {
     /// ```
     #[cold]
     #[track_caller]
+    #[inline(never)]
     pub fn new(kind: ErrorKind, op: &'static str, message: impl Into<String>) -> Error {
         Error::made(kind, op, message.into(), Location::caller())
     }
@@ -196,7 +197,7 @@ impl Error {
     #[cold]
     #[track_caller]
     fn foreign(kind: ErrorKind, source: Arc<dyn StdError + Send + Sync>) -> Error {
-        let mut error = Error::new(kind, "", source.to_string());
+        let mut error = Error::new(kind, "", format!("{source}"));
         error.0.source = Some(source);
         error
     }
@@ -218,6 +219,7 @@ impl Error {
     }
 
     /// The same error with the sizes and names of the inputs that it is about.
+    #[inline(never)]
     pub fn with_operands(mut self, operands: impl IntoIterator<Item = Shape>) -> Error {
         self.0.operands = crate::list(operands.into_iter());
         self.0.dtypes.clear();
@@ -234,6 +236,7 @@ impl Error {
     /// The same error with the code that repairs the call: an expression in place of the call, or of the
     /// argument that is wrong. Words may follow it, as in `x.rename([("A", "B")])?, if both names mean the
     /// same`; they say when it is right, if it may mean something else. An empty text is no repair.
+    #[inline(never)]
     pub fn with_repair(self, repair: impl Into<String>) -> Error {
         self.repaired_by(repair.into())
     }
@@ -259,6 +262,7 @@ impl Error {
     }
 
     /// The same error with a prefix, such as `"backward of mul: "`.
+    #[inline(never)]
     pub fn context(mut self, words: impl fmt::Display) -> Error {
         self.0.message = format!("{words}{}", self.0.message);
         self

@@ -120,7 +120,7 @@ pub(crate) fn without_elements(sizes: &[usize], suffixes: &[&str]) -> String {
 /// Python's text of a tuple: `()`, `(3,)`, `(3, 4)`.
 fn tuple(sizes: &[usize]) -> String {
     let items: Vec<_> = crate::list(sizes.iter().map(usize::to_string));
-    format!("({}{})", items.join(", "), if items.len() == 1 { "," } else { "" })
+    format!("({}{})", crate::joined(&items, ", "), if items.len() == 1 { "," } else { "" })
 }
 
 fn push_suffixes<'a>(text: &mut String, suffixes: impl Iterator<Item = &'a str>, linewidth: usize) {
@@ -299,7 +299,7 @@ impl Format {
             PrintedElement::Bool(true) => "True".into(),
             PrintedElement::Bool(false) => "False".into(),
             PrintedElement::Float(x) if x.is_nan() => "nan".into(),
-            PrintedElement::Float(x) if x.is_infinite() => x.to_string(),
+            PrintedElement::Float(x) if x.is_infinite() => format!("{x}"),
             PrintedElement::Float(x) if self.scientific => self.scientific_text(x),
             PrintedElement::Float(x) if self.whole => format!("{x:.0}."),
             PrintedElement::Float(x) => format!("{x:.precision$}", precision = self.precision),

@@ -49,7 +49,7 @@ pub mod tensor;
 
 pub use args::{Argument, IntoShape, NewDim, Value, Whole};
 #[doc(hidden)]
-pub use callback::list;
+pub use callback::{joined, list};
 pub use cell::Cell;
 pub use cpu::conv::{Winograd, set_winograd};
 #[cfg(feature = "rehearsal")]

@@ -6,12 +6,19 @@ use std::fmt;
 
 /// The sizes of a tensor with the names of its dims. It prints as in errors: `[N=32, C=3, ?=7]` or, without
 /// names, `[32, 3, 7]`.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct Shape {
     /// The sizes, outermost first.
     pub sizes: Sizes,
     /// The names: as many as sizes, or none.
     pub names: Names,
+}
+
+impl Clone for Shape {
+    #[inline(never)]
+    fn clone(&self) -> Shape {
+        Shape { sizes: self.sizes.clone(), names: self.names.clone() }
+    }
 }
 
 impl fmt::Display for Shape {

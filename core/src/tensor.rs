@@ -491,6 +491,7 @@ impl NamedTensor {
     /// # Errors
     /// [`ErrorKind::DType`] if the dtype is not that of `T`, [`ErrorKind::OutOfMemory`].
     #[track_caller]
+    #[inline(never)]
     pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T]> {
         self.check_dtype("as_mut_slice", T::DTYPE)?;
         self.make_writable()?;
@@ -524,6 +525,7 @@ impl NamedTensor {
     /// [`ErrorKind::DType`] if `T` is another kind of number (bool, integer, float), [`ErrorKind::Value`] if
     /// an integer does not fit in `T`, [`ErrorKind::OutOfMemory`].
     #[track_caller]
+    #[inline(never)]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         Ok(self.elements_as(T::DTYPE)?.as_slice::<T>()?.to_vec())
     }
@@ -568,6 +570,7 @@ impl NamedTensor {
     /// [`ErrorKind::Shape`] if there is not exactly one element, [`ErrorKind::DType`] if `T` is another kind
     /// of number (bool, integer, float), [`ErrorKind::Value`] if an integer does not fit in `T`.
     #[track_caller]
+    #[inline(never)]
     pub fn item<T: Number>(&self) -> Result<T> {
         let number = self.only_element()?;
         match T::exactly(number) {

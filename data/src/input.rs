@@ -36,7 +36,7 @@ impl Input {
     /// The name for errors.
     pub(crate) fn name(&self) -> String {
         match self {
-            Input::File(path) => path.display().to_string(),
+            Input::File(path) => format!("{}", path.display()),
             Input::Bytes(_) => "the bytes".into(),
         }
     }
@@ -74,7 +74,7 @@ impl Input {
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
                 (ErrorKind::Format, format!("damaged: {error}"))
             }
-            _ => (ErrorKind::Io, error.to_string()),
+            _ => (ErrorKind::Io, format!("{error}")),
         };
         Error::new(kind, op, format!("{}: {what}", self.name()))
     }

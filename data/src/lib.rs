@@ -151,7 +151,7 @@ pub use loader::LoaderPosition;
 pub use loader::{Batches, Cycle, Loader, LoaderBuilder, LoaderState, Source};
 pub use map::Map;
 pub use mnist::{LabeledImages, Mnist};
-use namegrad_core::list;
+use namegrad_core::{joined, list};
 pub use namegrad_data_derive::Collate;
 pub use sampler::Sampler;
 pub use split::SplitSizes;

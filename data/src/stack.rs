@@ -57,11 +57,11 @@ fn not_alike(first: &Tensor, sample: &Tensor, position: usize, how: &Collation<'
         format!("{} is {one}, but {} is {other}", how.sample(0), how.sample(position))
     };
     if sample.dtype() != first.dtype() {
-        let message = both(first.dtype().to_string(), sample.dtype().to_string());
+        let message = both(format!("{}", first.dtype()), format!("{}", sample.dtype()));
         return Error::new(ErrorKind::DType, OP, message)
             .with_repair(format!("x.to(DType::{:?})?", first.dtype()));
     }
-    let message = both(first.shape().to_string(), sample.shape().to_string());
+    let message = both(format!("{}", first.shape()), format!("{}", sample.shape()));
     if sample.ndim() != first.ndim() {
         return Error::new(ErrorKind::Shape, OP, message);
     }
@@ -70,7 +70,7 @@ fn not_alike(first: &Tensor, sample: &Tensor, position: usize, how: &Collation<'
     let names: Vec<String> = crate::list(own().map(|name| format!("\"{name}\"")));
     let permuted = names.len() == first.ndim() && own().all(|name| sample.names().position(name).is_some());
     let method = if permuted { "align_to" } else { "rename" };
-    error.with_repair(format!("x.{method}([{}])?", names.join(", ")))
+    error.with_repair(format!("x.{method}([{}])?", crate::joined(&names, ", ")))
 }
 
 #[cold]

@@ -238,22 +238,22 @@ impl fmt::Debug for Standardize {
 /// Says which features have only missing values: those where `is_empty` is true.
 #[cold]
 fn only_missing(is_empty: &Tensor) -> Result<String> {
-    let name = |dim: usize| is_empty.name(dim).map_or("feature".into(), |name| name.to_string());
+    let name = |dim: usize| is_empty.name(dim).map_or("feature".into(), |name| format!("{name}"));
     let (indices, ndim) = (is_empty.nonzero()?.to_vec::<i64>()?, is_empty.ndim()); // [place, dim]
     let place = |at: usize| {
         let dims = list_of(ndim, &mut |dim| format!("{} {}", name(dim), indices[at * ndim + dim]));
-        dims.join(", ")
+        crate::joined(&dims, ", ")
     };
     let places = list_of(indices.len() / ndim.max(1), &mut { place });
     Ok(match &places[..] {
         [] => "there are only missing values".into(),
         [one] => format!("{one} (from 0) has only missing values"),
         [first @ .., last] if first.len() < 8 => {
-            format!("{} and {last} (from 0) have only missing values", first.join(", "))
+            format!("{} and {last} (from 0) have only missing values", crate::joined(first, ", "))
         }
         all => {
             let more = all.len() - 8;
-            format!("{} and {more} more (from 0) have only missing values", all[..8].join(", "))
+            format!("{} and {more} more (from 0) have only missing values", crate::joined(&all[..8], ", "))
         }
     })
 }
@@ -291,7 +291,7 @@ struct StandardizeState {
 impl From<Standardize> for StandardizeState {
     fn from(Standardize { mean, std }: Standardize) -> StandardizeState {
         let list = |x: &Tensor| x.to_vec::<f64>().unwrap_or_default(); // both are `f64`
-        let names = (0..mean.ndim()).map(|dim| mean.name(dim).map(|name| name.to_string()));
+        let names = (0..mean.ndim()).map(|dim| mean.name(dim).map(|name| format!("{name}")));
         StandardizeState {
             names: crate::list(names),
             sizes: mean.sizes().to_vec(),

@@ -139,7 +139,7 @@ fn unknown(op: &'static str, path: &Path, extensions: &[&str]) -> Error {
         };
         append(&mut message, format_args!("{between}.{extension}"));
     }
-    let repair = format!("{:?}", path.with_extension("safetensors").display().to_string());
+    let repair = format!("{:?}", format!("{}", path.with_extension("safetensors").display()));
     Error::new(ErrorKind::Value, op, message).with_repair(repair)
 }
 

@@ -154,7 +154,7 @@ impl SourceFile {
         let failed = |error: io::Error| io_error(op, path, &error);
         let file = File::open(path).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
-        Ok((SourceFile { op, name: path.display().to_string(), length }, file))
+        Ok((SourceFile { op, name: format!("{}", path.display()), length }, file))
     }
 
     pub(crate) fn bytes(op: &'static str, bytes: &[u8]) -> SourceFile {

@@ -29,7 +29,7 @@ impl TensorFile {
     #[track_caller]
     pub fn insert_json(&mut self, key: &str, value: &impl Serialize) -> Result<()> {
         let caller = Location::caller();
-        self.insert_text(key, to_json(value).map_err(|error| error.to_string()))
+        self.insert_text(key, to_json(value).map_err(|error| format!("{error}")))
             .map_err(|error| error.at(caller))
     }
 

@@ -42,7 +42,7 @@ pub use self::open::OpenFile;
 #[doc(hidden)]
 pub use self::tensor_file::FileEntries;
 pub use self::tensor_file::TensorFile;
-use namegrad_core::list;
+use namegrad_core::{joined, list};
 
 use namegrad_core::{Error, ErrorKind};
 use std::io;
@@ -52,8 +52,10 @@ use std::path::Path;
 fn io_error(op: &'static str, path: &Path, error: &io::Error) -> Error {
     let failed = Error::new(ErrorKind::Io, op, format!("{}: {error}", path.display()));
     match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
-        Some(folder) if op.starts_with("save") => failed
-            .with_repair(format!("std::fs::create_dir_all({:?})? before it", folder.display().to_string())),
+        Some(folder) if op.starts_with("save") => failed.with_repair(format!(
+            "std::fs::create_dir_all({:?})? before it",
+            format!("{}", folder.display())
+        )),
         _ => failed,
     }
 }

@@ -64,7 +64,7 @@ pub(crate) fn parse(
     }
     let shape = Shape { sizes: sizes.into(), names: Names::none() };
     let mut bytes = npy.to_little_endian(&mut file);
-    let failed = |error: std::io::Error| malformed(error.to_string());
+    let failed = |error: std::io::Error| malformed(format!("{error}"));
     let x = NamedTensor::read_bytes(op, shape, npy.dtype, &mut bytes, &failed)?;
     match (npy.fortran_order, npy.complex) {
         (false, _) => Ok(x),

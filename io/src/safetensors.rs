@@ -61,7 +61,7 @@ pub(crate) fn header(op: &'static str, file: &TensorFile) -> Result<Vec<u8>> {
             for name in x.names().iter(x.ndim()) {
                 names.push(name.map_or("null".into(), |name| quoted(name.as_str())));
             }
-            texts.push((format!("{NAMES}{name}"), quoted(&format!("[{}]", names.join(",")))));
+            texts.push((format!("{NAMES}{name}"), quoted(&format!("[{}]", crate::joined(&names, ",")))));
         }
         let end = offset + x.nbytes();
         // The dtypes are in the order of their declaration, as a test checks.

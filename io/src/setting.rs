@@ -127,7 +127,7 @@ for_types!(u64, usize, bool, String, Json => Plain {
             self.to_owned().into()
         }
         fn of_json(json: &Json) -> Result<Plain, String> {
-            Plain::deserialize(json).map_err(|error| error.to_string())
+            Plain::deserialize(json).map_err(|error| format!("{error}"))
         }
     }
 });
@@ -150,5 +150,5 @@ impl<C: Choice> OfJson for C {
 
 #[cold]
 fn unknown(text: &str, names: Vec<&str>) -> String {
-    format!("unknown variant `{text}`, expected `{}`", names.join("` or `"))
+    format!("unknown variant `{text}`, expected `{}`", crate::joined(&names, "` or `"))
 }

@@ -167,7 +167,7 @@ impl TensorFile {
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         if ["pt", "pth"].iter().any(|torch| extension.eq_ignore_ascii_case(torch)) {
             let message = format!("{}: PyTorch's files are read, but not written", path.display());
-            let repair = format!("{:?}", path.with_extension("safetensors").display().to_string());
+            let repair = format!("{:?}", format!("{}", path.with_extension("safetensors").display()));
             return Err(Error::new(ErrorKind::Value, OP, message).with_repair(repair));
         }
         let written = if extension.eq_ignore_ascii_case("npz") {
@@ -209,7 +209,7 @@ impl TensorFile {
             bytes.extend_from_slice(part);
             Ok(())
         });
-        written.map_err(|error| Error::new(ErrorKind::OutOfMemory, OP, error.to_string()).at(caller))?;
+        written.map_err(|error| Error::new(ErrorKind::OutOfMemory, OP, format!("{error}")).at(caller))?;
         Ok(bytes)
     }
 
@@ -262,7 +262,7 @@ impl TensorFile {
                 Ok(())
             });
             added.map_err(|error| {
-                Error::new(ErrorKind::OutOfMemory, "checksum", error.to_string()).at(caller)
+                Error::new(ErrorKind::OutOfMemory, "checksum", format!("{error}")).at(caller)
             })?;
         }
         Ok(sum.sum())

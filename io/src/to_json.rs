@@ -47,7 +47,7 @@ impl std::error::Error for NoJson {}
 
 impl ser::Error for NoJson {
     fn custom<T: Display>(message: T) -> NoJson {
-        NoJson::Other(message.to_string())
+        NoJson::Other(format!("{message}"))
     }
 }
 

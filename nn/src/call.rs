@@ -93,7 +93,8 @@ fn resolved(module: &dyn Module, values: Vec<(String, Tensor)>) -> Result<Vec<(u
         // Most values come in the order of the module.
         let at = (0..known.len()).map(|at| (next + at) % known.len()).find(|at| known[*at].path == path);
         let Some(at) = at else {
-            let similar = nearest(&path, &mut known.iter().map(|known| &known.path[..])).join(", ");
+            let similar =
+                crate::joined(&nearest(&path, &mut known.iter().map(|known| &known.path[..])), ", ");
             let message = format!("the module has no parameter or buffer '{path}'; the nearest: {similar}");
             return Err(Error::new(ErrorKind::Value, OP, message));
         };

@@ -27,8 +27,8 @@ fn check(own: &dyn AnyModule, copy: &dyn AnyModule, failed: Vec<String>) -> Resu
     });
     let message = match (failed.as_slice(), shared.as_slice()) {
         ([], []) => return Ok(()),
-        ([], shared) => format!("the copy would share {} with the original", shared.join(", ")),
-        (failed, _) => format!("these boxed layers cannot be cloned: {}", failed.join(", ")),
+        ([], shared) => format!("the copy would share {} with the original", crate::joined(shared, ", ")),
+        (failed, _) => format!("these boxed layers cannot be cloned: {}", crate::joined(failed, ", ")),
     };
     Err(Error::new(ErrorKind::Unsupported, "deep_copy", message)
         .with_repair("#[derive(Clone)] for the layer, which the model holds without an Arc"))

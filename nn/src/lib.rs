@@ -97,7 +97,7 @@ pub use field::{Entry, Field, Visitor};
 pub use functional::layers::*;
 pub use layers::*;
 pub use module::{Module, ModuleFields};
-use namegrad_core::list;
+use namegrad_core::{joined, list};
 pub use namegrad_nn_derive::Module;
 /// Checks the names and sizes of the dims of a function's arguments and of its result, whenever it is called.
 ///

@@ -89,7 +89,9 @@ impl Pattern {
         let near = by_distance(text, &paths);
         let message = match near.is_empty() {
             true => format!("no {what} matches '{text}', because there is none"),
-            false => format!("no {what} matches '{text}'; the nearest: {}", listed(&near).join(", ")),
+            false => {
+                format!("no {what} matches '{text}'; the nearest: {}", crate::joined(&listed(&near), ", "))
+            }
         };
         let error = Error::new(ErrorKind::Value, op, message);
         let corrected = near.first().and_then(|(_, path)| corrected(text, path));
@@ -219,7 +221,7 @@ fn corrected(pattern: &str, path: &str) -> Option<String> {
         };
         row = crate::list((0..row.len()).map(next));
     }
-    let corrected = row.pop().flatten()?.1.join(".");
+    let corrected = crate::joined(&row.pop().flatten()?.1, ".");
     let says_something = corrected.contains(|letter| !matches!(letter, '*' | '?' | '.'));
     (says_something && Pattern::new(&corrected).captures(path).is_some()).then_some(corrected)
 }

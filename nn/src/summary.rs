@@ -102,7 +102,7 @@ impl Summary {
         let mut own: Vec<Vec<usize>> = vec![Vec::new()];
         walk(module, &mut |path, entry| match entry {
             Entry::Module(module) => {
-                summary.layers.push(LayerSummary::new(path.to_string(), module.to_string()));
+                summary.layers.push(LayerSummary::new(path.to_string(), format!("{module}")));
                 own.push(Vec::new());
                 // The text follows when all of the layer is known.
                 summary.rows.push(SummaryRow::new(path, String::new(), None, ""));

@@ -36,7 +36,7 @@ impl dyn Interval + '_ {
                 };
                 let low = end(low, "at least", "more than");
                 let high = end(high, "at most", "less than").or((!is_integer).then(|| "finite".into()));
-                crate::list::<_, Vec<_>>(low.into_iter().chain(high)).join(" and ")
+                namegrad_core::joined(&crate::list::<_, Vec<_>>(low.into_iter().chain(high)), " and ")
             }
         }
     }

@@ -67,7 +67,10 @@ impl dyn Rows + '_ {
         for (name, json) in entries(given) {
             let Some(row) = self.rows().iter().position(|row| row.name == name) else {
                 let known: Vec<&str> = crate::list(self.rows().iter().map(|row| row.name));
-                return Err(format!("unknown field `{name}`, expected one of `{}`", known.join("`, `")));
+                return Err(format!(
+                    "unknown field `{name}`, expected one of `{}`",
+                    namegrad_core::joined(&known, "`, `")
+                ));
             };
             self.value_mut(row).set(json)?;
         }

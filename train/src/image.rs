@@ -28,8 +28,11 @@ impl ChannelBytes {
         let has_channels = x.names().iter(x.ndim()).any(|name| name.is_some_and(|name| name.as_str() == "C"));
         let order = if has_channels { &["H", "W", "C"][..] } else { &["H", "W"] };
         if x.ndim() != order.len() {
-            let message =
-                format!("expected a picture with the dims {}, got {} dims", order.join(", "), x.ndim());
+            let message = format!(
+                "expected a picture with the dims {}, got {} dims",
+                crate::joined(&order, ", "),
+                x.ndim()
+            );
             return Err(Error::new(ErrorKind::Shape, op, message).with_operands(shapes(&[x])).with_repair(
                 "x.select(\"N\", 0)? for one of a batch, or x.refine_names([\"C\", \"H\", \"W\"])?",
             ));

@@ -37,5 +37,5 @@ pub use checkpoint::{
 pub use checkpoint::{Snapshot, kind, last_word};
 pub use early_stopping::{EarlyStopping, EarlyStoppingBuilder};
 pub use health::{HealthReport, HealthWatch, ParameterHealth, TensorHealth, health};
-use namegrad_core::list;
+use namegrad_core::{joined, list};
 pub use plan::{Plan, PlannedOp, plan};

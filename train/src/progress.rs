@@ -188,7 +188,7 @@ impl Progress {
         }
         parts.push(self.bar.message());
         parts.retain(|part| !part.is_empty());
-        parts.join("  ")
+        crate::joined(&parts, "  ")
     }
 }
 

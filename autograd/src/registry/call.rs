@@ -207,7 +207,7 @@ impl<'a> Call<'a> {
             Caller::Two(op) => op(self.tensor(0), self.tensor(1)),
             Caller::Handle(op) => op(self.tensor(0), Handle::Tensor(self.tensor(1))),
             Caller::Operand(op) => op(self.tensor(0), TensorOrNumber::Tensor(self.tensor(1))),
-            Caller::ByElement(op) if self.slots.len() == 1 => tape::unary(op, self.tensor(0), &[], None),
+            Caller::ByElement(op) if self.slots.len() == 1 => tape::unary(op, self.tensor(0)),
             Caller::ByElement(op) => tape::binary(op, self.tensor(0), TensorOrNumber::Tensor(self.tensor(1))),
             Caller::Read(op) => op(self),
             Caller::Several(op) => return op(self),

@@ -6,14 +6,14 @@ use super::record::{
 };
 use super::{is_forward, is_looking, is_plain, linear, nan};
 use crate::autocast::{self, Class, Off};
-use crate::line::called_here;
+use crate::line::{called_here, device_of};
 use crate::observe;
 use crate::plain::{self, Input, TensorOrNumber};
 use crate::rules::refuse;
 use crate::tensor::Tensor;
 use crate::vmap::Call;
 use namegrad_core::ops::by_element::Kernel;
-use namegrad_core::{NamedTensor, Result, Scalar};
+use namegrad_core::{Device, NamedTensor, Result, Scalar};
 use std::any::Any;
 use std::panic::Location;
 use std::sync::Arc;
@@ -103,6 +103,29 @@ impl<F: Fn(&mut NamedTensor) -> Result<()>> InPlaceKernel for F {
     }
 }
 
+impl dyn OneOutput + '_ {
+    /// [`run`](OneOutput::run) on the device of the inputs.
+    #[track_caller]
+    fn run_on(
+        &self,
+        op: &'static str,
+        inputs: &[Input<'_>],
+        hidden: &mut Vec<NamedTensor>,
+    ) -> Result<NamedTensor> {
+        let _device = device_of(op, inputs)?;
+        self.run(inputs, hidden)
+    }
+}
+
+impl dyn ManyOutputs + '_ {
+    /// [`run`](ManyOutputs::run) on the device of the inputs.
+    #[track_caller]
+    fn run_on(&self, op: &'static str, inputs: &[Input<'_>]) -> Result<Vec<NamedTensor>> {
+        let _device = device_of(op, inputs)?;
+        self.run(inputs)
+    }
+}
+
 impl Recipe {
     /// Whether the inputs are cast first.
     #[inline]
@@ -117,6 +140,13 @@ impl Recipe {
         if !self.is_truth {
             observe::starting();
         }
+        self.check(inputs)
+    }
+
+    /// Returns an error if an input without a derivative requires a gradient.
+    #[inline]
+    #[track_caller]
+    fn check(&self, inputs: &[Input<'_>]) -> Result<()> {
         for (at, name) in self.refused {
             for x in inputs[*at].tensors() {
                 refuse(self.op, name, x)?;
@@ -189,7 +219,7 @@ fn compute_parts(
     let caller = Location::caller();
     let made = match is_forward() {
         true => of_batches(recipe, inputs, kernel, args, hidden),
-        false => kernel.run(inputs, hidden),
+        false => kernel.run_on(recipe.op, inputs, hidden),
     };
     match made {
         Ok(value) if recipe.is_truth || !is_followed(inputs) => Ok(Tensor::constant(value)),
@@ -211,7 +241,7 @@ fn of_batches(
     let _called = called_here();
     let of_slice = || {
         let mut hidden = Vec::new();
-        let value = kernel.run(inputs, &mut hidden)?;
+        let value = kernel.run_on(recipe.op, inputs, &mut hidden)?;
         hidden.insert(0, value);
         Ok(hidden)
     };
@@ -228,7 +258,7 @@ fn of_batches(
             hidden.extend(values.drain(1..));
             Ok(values.remove(0))
         }
-        None => kernel.run(inputs, hidden),
+        None => kernel.run_on(op, inputs, hidden),
     }
 }
 
@@ -251,7 +281,7 @@ pub(crate) fn compute_all(
     let caller = Location::caller();
     let made = match is_forward() {
         true => all_of_batches(recipe, inputs, kernel, returned, args),
-        false => kernel.run(inputs),
+        false => kernel.run_on(recipe.op, inputs),
     };
     let mut values = made.map_err(|error| plain::failed(error, recipe.op, inputs).at(caller))?;
     let hidden = returned.map_or_else(Vec::new, |returned| values.split_off(returned));
@@ -278,10 +308,11 @@ fn all_of_batches(
     // All outputs are results here, also those that only formulas see.
     let run = |inputs: &[Input<'_>]| compute_all(recipe, inputs, kernel, None, args);
     let (op, by_element) = (recipe.op, recipe.by_element);
-    let call = Call { op, by_element, inputs, of_slice: &|| kernel.run(inputs), returned, run: &run, args };
+    let call =
+        Call { op, by_element, inputs, of_slice: &|| kernel.run_on(op, inputs), returned, run: &run, args };
     match call.outputs()? {
         Some(values) => Ok(values),
-        None => kernel.run(inputs),
+        None => kernel.run_on(op, inputs),
     }
 }
 
@@ -299,7 +330,13 @@ pub(crate) fn in_place<'w>(
 ) -> Result<&'w mut Tensor> {
     let caller = Location::caller(); // closures do not get it
     if !is_followed(&[Input::One(written)]) && !is_followed(others) && !is_forward() {
-        let Err(error) = kernel.run(written.in_buffer()) else { return Ok(written.written()) };
+        let is_plain = written.value().device() != Device::Meta && matches!(device_of(op, others), Ok(None));
+        let device = match is_plain {
+            true => Ok(None),
+            false => device_of(op, &[&[Input::One(written)], others].concat()),
+        };
+        let done = device.and_then(|_device| kernel.run(written.in_buffer()));
+        let Err(error) = done else { return Ok(written.written()) };
         let inputs = [&[Input::One(written)], others].concat();
         return Err(plain::failed(error, op, &inputs).at(caller));
     }
@@ -345,14 +382,18 @@ impl ByElement {
                 self.run(inputs, &plain::values(inputs), scalars, args, called)
             });
         }
-        recipe.start(inputs)?;
-        let made = match is_forward() {
+        let is_plain = is_plain(); // asked once, as most programs only compute and record
+        if !is_plain && !recipe.is_truth {
+            observe::starting();
+        }
+        recipe.check(inputs)?;
+        let made = match !is_plain && is_forward() {
             true => self.of_batches(inputs, values, scalars, args, called),
             false => self.kernel.call(values, scalars),
         };
         match (made, &recipe.formulas) {
             (Err(error), _) => Err(plain::failed(error, called, inputs)),
-            (Ok(value), Formulas::Each(formulas)) if !recipe.is_truth && !is_looking() => {
+            (Ok(value), Formulas::Each(formulas)) if !recipe.is_truth && (is_plain || !is_looking()) => {
                 Ok(record_edges(recipe.op, inputs, value, &[], saved(inputs, args), formulas))
             }
             (Ok(value), _) => Ok(recipe.finish(inputs, value, &[], args)),
@@ -409,9 +450,27 @@ impl ByElement {
     }
 }
 
-/// An elementwise op of a tensor. `scalars` are its arguments, and `args` are those that formulas see.
+/// An elementwise op of a tensor without arguments.
 #[track_caller]
-pub(crate) fn unary(
+pub(crate) fn unary(op: &'static ByElement, x: &Tensor) -> Result<Tensor> {
+    run_unary(op, x, &[], None)
+}
+
+/// An elementwise op of a tensor. `scalars` are its arguments, and `args` are those that formulas see.
+#[inline(never)]
+#[track_caller]
+pub(crate) fn unary_with(
+    op: &'static ByElement,
+    x: &Tensor,
+    scalars: &[Scalar],
+    args: Option<&dyn Save>,
+) -> Result<Tensor> {
+    run_unary(op, x, scalars, args)
+}
+
+#[inline(always)]
+#[track_caller]
+fn run_unary(
     op: &'static ByElement,
     x: &Tensor,
     scalars: &[Scalar],
@@ -457,7 +516,7 @@ pub(crate) fn binary(op: &'static ByElement, a: &Tensor, b: TensorOrNumber<'_>) 
 #[inline(never)]
 #[track_caller]
 pub(crate) fn unary_of(op: &'static ByElement, x: Result<Tensor>) -> Result<Tensor> {
-    unary(op, &x?, &[], None)
+    unary(op, &x?)
 }
 
 /// [`binary`] of the result of another op.

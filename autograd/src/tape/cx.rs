@@ -2,7 +2,7 @@
 
 use super::joint::{JointInput, JointOutput};
 use super::walk::Useful;
-use super::{Edge, Edges, Meta, Origin, Route, is_grad_enabled};
+use super::{Edge, Edges, Gradient, Meta, Origin, Route, is_grad_enabled};
 use crate::tensor::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Scalar};
 use std::sync::Arc;
@@ -242,7 +242,7 @@ impl Cx<'_> {
             Err(Error::new(ErrorKind::Autograd, op, message).at(at))
         };
         let mut edges = Edges::new();
-        let (into, gradient) = (self.node.clone(), Arc::new(refused));
+        let (into, gradient) = (self.node.clone(), Gradient::With(Arc::new(refused)));
         edges.push(Edge { into, gradient, keeps: false, by_element: false });
         let meta = Meta::new(value, Some(self.origin), Some(Route::Edges(edges)));
         Tensor::from_parts(value.clone(), Some(meta))

@@ -21,7 +21,9 @@ use super::cx::NodeInputs;
 use super::modes::{enable_grad, is_forward, is_grad_enabled, set_forward, set_grad_enabled};
 use super::record::Formula;
 use super::walk::{Useful, fit, joint_gradients};
-use super::{BackwardOptions, Cx, Edge, Edges, Joint, JointOutput, Meta, Origin, OutputGradients, Route};
+use super::{
+    BackwardOptions, Cx, Edge, Edges, Gradient, Joint, JointOutput, Meta, Origin, OutputGradients, Route,
+};
 use crate::plain::Input;
 use crate::tensor::{Tensor, grad_with};
 use crate::vmap::{level_of, level_of_inputs};
@@ -133,7 +135,7 @@ impl Level {
         carried.tangents.push((self.id, Ok(tangent)));
         // A new record that leads to the input.
         let route = x.meta().filter(|_| carried.recorded).map(|into| {
-            let gradient = Arc::new(|g: &Tensor, _: &Cx<'_>| Ok(g.clone()));
+            let gradient = Gradient::With(Arc::new(|g: &Tensor, _: &Cx<'_>| Ok(g.clone())));
             let edge = Edge { into: into.clone(), gradient, keeps: false, by_element: true };
             Route::Edges(Edges::from_iter([edge]))
         });
@@ -238,7 +240,7 @@ fn pushed(route: &Route, y: &Tensor, origin: Origin, level: u64, recorded: bool)
         let of = |g: &Tensor| {
             let cx = Cx { inputs, outputs: OutputGradients::One(g), node, origin, useful: None };
             let _device = OnDevice::of(g.value());
-            edge.gradient.call_with((g, &cx))
+            edge.gradient.apply(g, &cx)
         };
         if edge.by_element {
             let part = set_grad_enabled(recorded, || {

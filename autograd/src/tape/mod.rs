@@ -19,7 +19,7 @@ mod walk;
 pub use compute::ByElement;
 pub(crate) use compute::{
     Formulas, Recipe, Save, binary, binary_, binary_of, compute, compute_all, in_place, unary, unary_,
-    unary_of,
+    unary_of, unary_with,
 };
 pub use cx::Cx;
 pub(crate) use cx::OutputGradients;
@@ -181,7 +181,7 @@ impl Edge {
     /// Drops the gradient with its saved values. Only the existence of the route matters.
     pub(crate) fn forget(&mut self) {
         static FORGOTTEN: LazyLock<Gradient> =
-            LazyLock::new(|| Arc::new(|_: &Tensor, cx: &Cx<'_>| Err(forgotten(cx))));
+            LazyLock::new(|| Gradient::With(Arc::new(|_: &Tensor, cx: &Cx<'_>| Err(forgotten(cx)))));
         self.gradient = FORGOTTEN.clone();
     }
 }
@@ -194,8 +194,25 @@ fn forgotten(cx: &Cx<'_>) -> Error {
 }
 
 /// The gradient of an input, given the gradient of the output.
-pub(crate) type Gradient =
-    Arc<dyn for<'g, 'x, 'c> Callback<(&'g Tensor, &'x Cx<'c>), Result<Tensor>> + Send + Sync>;
+#[derive(Clone)]
+pub(crate) enum Gradient {
+    /// A formula that sees nothing else, so that a record needs no memory for it.
+    Alone(&'static Formula),
+    /// A function with what it sees.
+    With(Arc<GradientFunction>),
+}
+
+pub(crate) type GradientFunction =
+    dyn for<'g, 'x, 'c> Callback<(&'g Tensor, &'x Cx<'c>), Result<Tensor>> + Send + Sync;
+
+impl Gradient {
+    pub(crate) fn apply(&self, g: &Tensor, cx: &Cx<'_>) -> Result<Tensor> {
+        match self {
+            Gradient::Alone(formula) => formula.apply(g, &mut [], None, cx),
+            Gradient::With(function) => function.call_with((g, cx)),
+        }
+    }
+}
 
 /// Whether an element is NaN, or infinite where that is an anomaly.
 #[cold]

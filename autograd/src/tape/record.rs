@@ -59,7 +59,7 @@ fn widen(tensors: &mut [Option<Tensor>]) -> Result<()> {
 
 impl Formula {
     /// The gradient of the input, given that of the output.
-    fn apply(
+    pub(super) fn apply(
         &self,
         g: &Tensor,
         tensors: &mut [Option<Tensor>],
@@ -170,6 +170,7 @@ pub(crate) fn record_edges(
         let Some(into) = inputs[formula.of].tensors().first().and_then(|x| x.tracked()) else { continue };
         let keep = |at: usize| kept(at, inputs, &[&value], hidden);
         let gradient = match *formula.kept {
+            [] if args.is_none() => Gradient::Alone(formula),
             [] => owning(formula, [], args.clone()),
             [a] => owning(formula, [keep(a)], args.clone()),
             [a, b] => owning(formula, [keep(a), keep(b)], args.clone()),
@@ -200,18 +201,19 @@ fn owning<const K: usize>(
     kept: [Option<Kept>; K],
     args: Option<Args>,
 ) -> Gradient {
-    Arc::new(move |g: &Tensor, cx: &Cx<'_>| {
+    Gradient::With(Arc::new(move |g: &Tensor, cx: &Cx<'_>| {
         let mut tensors = [const { None }; K];
         for (tensor, kept) in tensors.iter_mut().zip(&kept) {
             *tensor = kept.as_ref().map(|kept| kept.get(cx));
         }
         formula.apply(g, &mut tensors, args.as_ref(), cx)
-    })
+    }))
 }
 
 /// The same with any number of tensors.
 fn owning_all(formula: &'static Formula, kept: Vec<Option<Kept>>, args: Option<Args>) -> Gradient {
-    Arc::new(move |g: &Tensor, cx: &Cx<'_>| formula.apply(g, &mut all_of(&kept, cx), args.as_ref(), cx))
+    let gradient = move |g: &Tensor, cx: &Cx<'_>| formula.apply(g, &mut all_of(&kept, cx), args.as_ref(), cx);
+    Gradient::With(Arc::new(gradient))
 }
 
 fn all_of(kept: &[Option<Kept>], cx: &Cx<'_>) -> Vec<Option<Tensor>> {

@@ -382,7 +382,7 @@ impl Walk<'_> {
     ) -> Result<Tensor> {
         let (inputs, outputs) = (NodeInputs::One(&edge.into), OutputGradients::One(grad));
         let cx = Cx { inputs, outputs, node: output, origin, useful: None };
-        match edge.gradient.call_with((grad, &cx)) {
+        match edge.gradient.apply(grad, &cx) {
             Ok(gradient) => self.fitted(gradient, &edge.into, number, origin),
             Err(error) => Err(in_backward(error, origin)),
         }

@@ -443,7 +443,8 @@ impl Side {
                 "Shape" | "Expansion" if !arg.is_option() && !arg.ty.optional => {
                     quote!(let #name = #ty::resolved(#op, #given, #of)?;)
                 }
-                _ => quote!(let #name = <#ty as #core::Argument>::look_up(&#given, #op, #of)?;),
+                _ if shared => quote!(let #name = <#ty as #core::Argument>::look_up(&#given, #op, #of)?;),
+                _ => quote!(let #name = <#ty as #core::Argument>::looked_up(#given, #op, #of)?;),
             });
         }
         code

@@ -114,7 +114,8 @@ fn function(row: &OpRow, how: &How, recipe: &TokenStream, side: &Side, run: &Tok
                 #casts
                 crate::observe::starting();
                 let #caller = ::std::panic::Location::caller(); // a closure does not get it
-                let #kernel = || #run::#name(#(#computed),*)
+                let #kernel = || crate::line::device_of(#text, #inputs)
+                    .and_then(|_device| #run::#name(#(#computed),*))
                     .map_err(|error| crate::plain::failed(error, #text, #inputs).at(#caller));
                 let (#(#values),*) = if crate::tape::is_forward() { #of_batches } else { #kernel()? };
                 #look
@@ -376,11 +377,12 @@ fn method_of_static(row: &OpRow, how: &How, side: &Side) -> Forms {
     let (x, written) = (&row.tensors[0].name, written());
     let body = |in_place: bool| match row.tensors.len() {
         1 => {
-            let (prepare, run, x) = match in_place {
-                true => (side.prepare(row, true), quote!(unary_), quote!(#written)),
-                false => (side.prepare(row, false), quote!(unary), quote!(#x)),
-            };
-            MethodBody::Own(quote! { #prepare crate::tape::#run(&#op, #x, #scalars, #args) })
+            let prepare = side.prepare(row, in_place);
+            MethodBody::Own(match in_place {
+                true => quote!(#prepare crate::tape::unary_(&#op, #written, #scalars, #args)),
+                false if row.args.is_empty() => quote!(#prepare crate::tape::unary(&#op, #x)),
+                false => quote!(#prepare crate::tape::unary_with(&#op, #x, #scalars, #args)),
+            })
         }
         _ => {
             let run = if in_place { quote!(binary_) } else { quote!(binary) };

@@ -3,7 +3,7 @@
 use crate::elements::{element, kernel_name, kernel_order, module_of_elements};
 use crate::given::{Parameter, Side, written};
 use crate::options::options_struct;
-use crate::row::{Form, OpRow, OpTable, TensorKind};
+use crate::row::{Form, OpRow, OpTable, Tensor, TensorKind};
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote, quote_spanned};
 
@@ -32,7 +32,7 @@ pub(crate) fn table(table: &OpTable) -> TokenStream {
     quote! {
         #elements
         #plain
-        /// The ops of this table on arguments that are looked up: what methods and derivatives call.
+        /// The ops of this table on arguments that are looked up. Results are on the device of new tensors.
         #[doc(hidden)]
         pub mod run { use super::*; #run }
         /// The data about the ops of this table.
@@ -93,7 +93,6 @@ fn functions(row: &OpRow, side: &Side) -> TokenStream {
         }
         (false, false) => quote_spanned!(name.span()=> kernels::#name(#(#names),*)),
     };
-    let call = on_device(row, &name.to_string(), &call);
     let mut code = quote! {
         #[inline]
         #[track_caller]
@@ -113,7 +112,6 @@ fn functions(row: &OpRow, side: &Side) -> TokenStream {
             #x.replace_with(#text, made).map(drop)
         }),
     };
-    let call = on_device(row, &text, &call);
     code.extend(quote! {
         #[inline]
         #[track_caller]
@@ -124,26 +122,20 @@ fn functions(row: &OpRow, side: &Side) -> TokenStream {
 
 /// A call of a kernel whose results are on the device of the inputs. The kernel of an elementwise op sees to
 /// this itself.
-fn on_device(row: &OpRow, op: &str, call: &TokenStream) -> TokenStream {
+fn on_device(row: &OpRow, op: &Ident, call: &TokenStream) -> TokenStream {
     if row.by_element() {
         return quote!(#call);
     }
-    let of = |kinds: fn(TensorKind) -> bool| {
-        let tensors = row.tensors.iter().filter(move |tensor| kinds(tensor.kind));
-        tensors.map(|tensor| &tensor.name).collect::<Vec<&Ident>>()
-    };
-    let optional = of(|kind| kind == TensorKind::Optional);
-    let lists = of(|kind| kind == TensorKind::List);
-    let tensors = of(|kind| !matches!(kind, TensorKind::Optional | TensorKind::List));
-    let list = lists.first().map_or(quote!(&[]), |list| quote!(#list));
-    // In most calls, this is all that is asked.
-    quote! {
-        if #(#tensors.is_meta() ||)* #(#optional.is_some_and(crate::NamedTensor::is_meta) ||)* #(#lists.iter().any(|x| x.is_meta()) ||)* false {
-            let _device = crate::OnDevice::of_inputs(#op, &[#(&*#tensors),*], &[#(#optional),*], #list)?;
-            return { #call };
-        }
+    let all = row.tensors.iter().map(|Tensor { name, kind, .. }| match kind {
+        TensorKind::Optional => quote!(#name.as_slice()),
+        TensorKind::List => quote!(#name),
+        _ => quote!(&[&*#name]),
+    });
+    let op = op.to_string();
+    quote!({
+        let _device = crate::OnDevice::of_inputs(#op, &[#(#all),*])?;
         #call
-    }
+    })
 }
 
 /// The methods of a row.
@@ -152,9 +144,10 @@ fn method(row: &OpRow, side: &Side) -> Forms {
     let (prepare, call, returned) = (side.prepare(row, false), side.passed(row), side.returned(row));
     let outputs = row.outputs.all().collect::<Vec<_>>();
     let (assembled, kept, cast) = (side.assembled(row), &row.outputs.kept, side.cast_result(row));
+    let run = on_device(row, name, &quote!(run::#name(#(#call),*)));
     let value = quote! {
         #prepare
-        let (#(#outputs),*) = run::#name(#(#call),*)?;
+        let (#(#outputs),*) = #run?;
         #(drop(#kept);)*
         #cast
         Ok(#assembled)
@@ -163,9 +156,10 @@ fn method(row: &OpRow, side: &Side) -> Forms {
     let Some(name_) = &row.in_place else { return made };
     let (doc, prepare, written) = (in_place_doc(row, side), side.prepare(row, true), written());
     let others = &call[1..];
+    let run = on_device(row, name_, &quote!(run::#name_(#written #(, #others)*)));
     let value = quote! {
         #prepare
-        run::#name_(#written #(, #others)*)?;
+        #run?;
         Ok(#written)
     };
     made.extend(forms(row, side, &doc, &returned, &MethodBody::Own(value), name_));

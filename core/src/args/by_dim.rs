@@ -128,7 +128,7 @@ fn write_pairs<'d, T: fmt::Debug>(
         Dim::Name(name) => format!("{name}={number:?}"),
         Dim::Unknown(name) => format!("{}={number:?}", **name),
     };
-    write!(f, "[{}]", crate::list::<_, Vec<String>>(pairs.map(text)).join(", "))
+    write!(f, "[{}]", crate::joined(&crate::list::<_, Vec<String>>(pairs.map(text)), ", "))
 }
 
 impl<T: fmt::Debug> fmt::Debug for ByDim<T> {

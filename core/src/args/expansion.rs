@@ -118,7 +118,7 @@ fn by_name(op: &'static str, x: &NamedTensor, wanted: &[OpenDim]) -> Result<Opti
                 crate::list(x.names().iter(x.ndim()).flatten().map(|name| format!("(\"{name}\", {kept})")));
             Err(Error::about(&[x], ErrorKind::NameMismatch, op, message).with_repair(format!(
                 "x.{op}([{}])?, with the sizes to change and with new dims, if there are any",
-                all.join(", ")
+                crate::joined(&all, ", ")
             )))
         }
     }

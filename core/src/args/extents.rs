@@ -82,7 +82,8 @@ impl Extents {
         let all: Vec<String> =
             crate::list(dims.iter().map(|dim| dim.map_or("an unnamed dim".into(), |dim| format!("'{dim}'"))));
         let fail = |kind, what: String| {
-            let message = format!("`{name}` {what}; the dims of the windows are {}", all.join(", "));
+            let message =
+                format!("`{name}` {what}; the dims of the windows are {}", crate::joined(&all, ", "));
             Err(Error::new(kind, op, message).at(caller))
         };
         let given = &self.names[..self.count.min(MOST)];
@@ -205,7 +206,11 @@ impl fmt::Display for Extents {
             Form::Pairs => {
                 let name = |at: usize| self.names[at].map_or("?", Name::as_str);
                 let pair = |at| format!("{}={}", name(at), self.numbers[at]);
-                write!(f, "[{}]", crate::list::<_, Vec<String>>((0..self.count).map(pair)).join(", "))
+                write!(
+                    f,
+                    "[{}]",
+                    crate::joined(&crate::list::<_, Vec<String>>((0..self.count).map(pair)), ", ")
+                )
             }
         }
     }

@@ -55,6 +55,17 @@ pub trait Argument: Sized {
     #[track_caller]
     fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<Self::Resolved>;
 
+    /// [`look_up`](Self::look_up) of an argument that nothing else uses: this drops it, and not its callers.
+    ///
+    /// # Errors
+    /// Same as [`look_up`](Self::look_up).
+    #[doc(hidden)]
+    #[inline(never)]
+    #[track_caller]
+    fn looked_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Self::Resolved> {
+        self.look_up(op, of)
+    }
+
     /// Looks the argument up in one tensor.
     ///
     /// # Errors
@@ -227,7 +238,10 @@ pub trait Immediate: Copy + 'static {
 
     /// The values that a call by name accepts, for errors.
     fn accepts() -> String {
-        format!("one of {}", crate::list::<_, Vec<_>>(Self::WORDS.iter().map(|(word, _)| *word)).join(", "))
+        format!(
+            "one of {}",
+            crate::joined(&crate::list::<_, Vec<_>>(Self::WORDS.iter().map(|(word, _)| *word)), ", ")
+        )
     }
 }
 
@@ -237,6 +251,10 @@ impl<T: Immediate> Argument for T {
     #[inline]
     fn look_up(&self, _: &'static str, _: &[&NamedTensor]) -> Result<T> {
         Ok(*self)
+    }
+    #[inline]
+    fn looked_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<T> {
+        Ok(self)
     }
     fn view(resolved: &T) -> T {
         *resolved
@@ -340,6 +358,10 @@ impl<T: Argument<Resolved = T> + Copy + 'static> Argument for Option<T> {
     type View<'a> = Option<T>;
     fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<Option<T>> {
         self.as_ref().map(|value| value.look_up(op, of)).transpose()
+    }
+    #[inline]
+    fn looked_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Option<T>> {
+        self.look_up(op, of)
     }
     fn view(resolved: &Option<T>) -> Option<T> {
         *resolved

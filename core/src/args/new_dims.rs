@@ -107,6 +107,7 @@ pub trait IntoShape: Sized {
     /// # Errors
     /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`], [`ErrorKind::Value`] for a negative size.
     #[track_caller]
+    #[inline(never)]
     fn into_shape(self) -> Result<Shape> {
         closed(self.into_open_shape()?)
     }
@@ -114,6 +115,7 @@ pub trait IntoShape: Sized {
     /// [`into_shape`](Self::into_shape) for an argument of `op`, which errors name.
     #[doc(hidden)]
     #[track_caller]
+    #[inline(never)]
     fn shape_for(self, op: &'static str) -> Result<Shape> {
         self.into_shape().map_err(|error| error.of(op))
     }
@@ -218,6 +220,7 @@ impl<D: NewDim + Clone> IntoShape for &[D] {
 }
 
 #[track_caller]
+#[inline(never)]
 fn open_shape<D: NewDim>(dims: impl IntoIterator<Item = D>) -> Result<OpenShape> {
     let mut open = Ok(OpenShape::new());
     for dim in dims {

@@ -44,8 +44,8 @@ pub trait Formula<const NUMBERS: usize, const STATES: usize>: 'static {
 const STATES: usize = 4;
 /// The most sums of a formula.
 const SUMS: usize = 2;
-/// The elements in a chunk of `f32`; half as many are in one of `f64`. It is a vector of AVX-512, or two where
-/// a formula is short, so that the loop does more than count.
+/// The elements in a chunk of `f32`: a vector of AVX-512, or two where a formula is short, so that the loop
+/// does more than count. A quarter as many are in one of `f64`, whose loops have the vectors of every CPU.
 const CHUNK: usize = 16;
 const LONG: usize = 2 * CHUNK;
 
@@ -69,8 +69,8 @@ impl FormulaLoops {
     pub const fn of<F: Formula<K, N>, const K: usize, const N: usize, const S: usize>() -> FormulaLoops {
         const { assert!(S <= N && S <= SUMS && N - S <= STATES) };
         let (chunk, f32s, f64s): (usize, ChunkLoop<f32>, ChunkLoop<f64>) = match N {
-            0 | 1 => (LONG, run_chunks::<F, f32, K, N, S, LONG>, run_chunks::<F, f64, K, N, S, CHUNK>),
-            _ => (CHUNK, run_chunks::<F, f32, K, N, S, CHUNK>, run_chunks::<F, f64, K, N, S, { CHUNK / 2 }>),
+            0 | 1 => (LONG, run_chunks::<F, f32, K, N, S, LONG>, run_chunks::<F, f64, K, N, S, { LONG / 4 }>),
+            _ => (CHUNK, run_chunks::<F, f32, K, N, S, CHUNK>, run_chunks::<F, f64, K, N, S, { CHUNK / 4 }>),
         };
         FormulaLoops { numbers: K, states: N - S, sums: S, chunk, f32s, f64s }
     }
@@ -93,7 +93,7 @@ impl Loop<f32> for FormulaStep<'_> {
 
 impl Loop<f64> for FormulaStep<'_> {
     fn run(&self, _: usize, x: &mut [f64], g: &[f64], states: &mut [&mut [f64]], sums: &mut [f64]) {
-        run(self, self.loops.f64s, self.loops.chunk / 2, x, g, states, sums);
+        run(self, self.loops.f64s, self.loops.chunk / 4, x, g, states, sums);
     }
 }
 

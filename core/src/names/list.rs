@@ -31,7 +31,7 @@ impl NameArg {
             NameArg::Unnamed => "None".into(),
             NameArg::Ellipsis => "'...'".into(),
         };
-        format!("[{}]", crate::list::<_, Vec<_>>(names.iter().map(text)).join(", "))
+        format!("[{}]", crate::joined(&crate::list::<_, Vec<_>>(names.iter().map(text)), ", "))
     }
 }
 

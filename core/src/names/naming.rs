@@ -38,7 +38,9 @@ fn too_many_ellipses(op: &'static str, x: NamedInput<'_>, names: &[NameArg]) -> 
     let first = names.iter().position(|arg| *arg == NameArg::Ellipsis);
     let kept = names.iter().enumerate().filter(|(at, arg)| Some(*at) == first || **arg != NameArg::Ellipsis);
     match crate::list::<_, Option<Vec<_>>>(kept.map(|(_, arg)| in_rust(arg))) {
-        Some(kept) if kept.len() < x.sizes.len() + 2 => error.with_repair(format!("[{}]", kept.join(", "))),
+        Some(kept) if kept.len() < x.sizes.len() + 2 => {
+            error.with_repair(format!("[{}]", crate::joined(&kept, ", ")))
+        }
         _ => error,
     }
 }
@@ -85,7 +87,7 @@ pub(crate) fn rename(op: &'static str, x: NamedInput<'_>, renaming: &Renaming) -
                 return Err(match names.len() < x.sizes.len() && texts.len() == names.len() {
                     true if !names.is_empty() => error.with_repair(format!(
                         "x.rename([{}, \"...\"])?, which leaves the other dims as they are",
-                        texts.join(", ")
+                        crate::joined(&texts, ", ")
                     )),
                     _ => error,
                 });
@@ -183,8 +185,10 @@ pub(crate) type Aligned = Short<(Option<usize>, Option<Name>), 4>;
 #[cold]
 fn rest_of(error: Error, wanted: &[NameArg]) -> Error {
     match crate::list::<_, Option<Vec<_>>>(wanted.iter().map(in_rust)) {
-        Some(list) if !list.is_empty() => error
-            .with_repair(format!("x.align_to([{}, \"...\"])?, with the other dims last", list.join(", "))),
+        Some(list) if !list.is_empty() => error.with_repair(format!(
+            "x.align_to([{}, \"...\"])?, with the other dims last",
+            crate::joined(&list, ", ")
+        )),
         _ => error,
     }
 }

@@ -353,7 +353,7 @@ fn respelt(x: NamedInput<'_>, y: NamedInput<'_>, fits: &dyn Fn(Name, Name) -> bo
         }
         renamed.push(format!("(\"{name}\", \"{own}\")"));
     }
-    Some(renamed.join(", ")).filter(|list| !list.is_empty())
+    Some(crate::joined(&renamed, ", ")).filter(|list| !list.is_empty())
 }
 
 /// Whether one name is likely the other, misspelt.

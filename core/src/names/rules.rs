@@ -463,7 +463,7 @@ pub(crate) fn argument(names: &Names, ndim: usize) -> String {
         Some(name) => format!("Some(\"{name}\")"),
         None => "None".into(),
     };
-    format!("[{}]", crate::list::<_, Vec<_>>(each().map(text)).join(", "))
+    format!("[{}]", crate::joined(&crate::list::<_, Vec<_>>(each().map(text)), ", "))
 }
 
 #[cfg(test)]

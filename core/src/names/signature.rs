@@ -154,8 +154,9 @@ impl Signature {
                 .filter(|(_, met)| met.part != usize::MAX)
                 .map(|(name, met)| format!("{name}={}", met.size)),
         );
-        let known = if known.is_empty() { String::new() } else { format!(", where {}", known.join(", ")) };
-        let message = format!("{what}; the signature is ({}){known}", written.join(", "));
+        let known =
+            if known.is_empty() { String::new() } else { format!(", where {}", crate::joined(&known, ", ")) };
+        let message = format!("{what}; the signature is ({}){known}", crate::joined(&written, ", "));
         let error = Error::about(&[x], kind, self.function, message);
         match fault {
             Fault::Order if notation.place.starts_with("returns") => {
@@ -184,7 +185,7 @@ impl Signature {
             let is_it = word.trim_matches(['[', ']', '?']).split('=').next() == Some(name);
             words.push(if is_it { word.replacen(name, nearest, 1) } else { word.into() });
         }
-        Some(format!("{} = \"{}\", if '{name}' is misspelt", notation.place, words.join(" ")))
+        Some(format!("{} = \"{}\", if '{name}' is misspelt", notation.place, crate::joined(&words, " ")))
     }
 
     /// The names of a notation in its order, as code: those that `x` has.
@@ -198,7 +199,7 @@ impl Signature {
             let name = notation.dims.get(at).map(|dim| self.names[dim.name as usize]);
             order.extend(name.filter(|name| has(name)).map(|name| format!("\"{name}\"")));
         }
-        order.join(", ")
+        crate::joined(&order, ", ")
     }
 }
 

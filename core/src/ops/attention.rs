@@ -179,7 +179,7 @@ pub(crate) mod kernels {
                 let error = Error::about(&inputs, ErrorKind::DType, OP, message);
                 let other = [("key", k), ("value", v)].into_iter().filter(|(_, dtype)| *dtype != q);
                 let casts: Vec<String> = other.map(|(what, _)| format!("{what}.to(DType::{q:?})?")).collect();
-                return Err(error.with_repair(casts.join(", ")));
+                return Err(error.with_repair(crate::joined(&casts, ", ")));
             }
             if let Some(short) = inputs.iter().find(|x| x.ndim() < 2) {
                 let message = format!(

@@ -223,7 +223,7 @@ impl Kernel {
     fn refused(&self, dtype: DType, inputs: &[&NamedTensor]) -> Error {
         let accepted = DType::ALL.into_iter().filter(|other| self.has(*other));
         let accepted: Vec<&str> = accepted.map(DType::torch_name).collect();
-        let message = format!("not implemented for {dtype}; it takes {}", accepted.join(", "));
+        let message = format!("not implemented for {dtype}; it takes {}", crate::joined(&accepted, ", "));
         let cast = match (&self.float, &self.int) {
             (Some(_), _) => format!("x.to(DType::{:?})?", default_dtype()),
             (None, Some(_)) => format!("x.to(DType::{:?})?", DType::I64),
@@ -248,7 +248,8 @@ impl Kernel {
         if dtype.is_floating_point() && inputs.iter().enumerate().all(fits) {
             return Ok(());
         }
-        let found = inputs.iter().map(|x| x.dtype().torch_name()).collect::<Vec<_>>().join(", ");
+        let found =
+            crate::joined(&crate::list::<_, Vec<_>>(inputs.iter().map(|x| x.dtype().torch_name())), ", ");
         let message = format!("expected inputs of one floating-point dtype, got {found}");
         let common = inputs.iter().map(|x| x.dtype()).fold(default_dtype(), DType::promote);
         Err(Error::about(inputs, ErrorKind::DType, self.name, message)
@@ -287,7 +288,7 @@ impl Kernel {
     #[track_caller]
     pub fn call(&self, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<NamedTensor> {
         if !is_on_meta() && inputs.iter().any(|x| x.is_meta()) {
-            let _device = OnDevice::of_inputs(self.name, inputs, &[], &[])?;
+            let _device = OnDevice::of_inputs(self.name, &[inputs])?;
             return self.call(inputs, args);
         }
         if let Some(instead) = self.look_before(inputs, args)? {
@@ -469,7 +470,7 @@ impl Kernel {
     fn write_over(&self, x: &mut NamedTensor, others: &[&NamedTensor], args: &[Scalar]) -> Result<()> {
         let inputs = with_first(x, others);
         let inputs = &inputs[..1 + others.len()];
-        let _device = OnDevice::of_inputs(self.name, inputs, &[], &[])?;
+        let _device = OnDevice::of_inputs(self.name, &[inputs])?;
         if let Some(instead) = self.look_before(inputs, args)? {
             return match instead {
                 Instead::OfFirst(kernel) => kernel.write_over(x, &[], &[]),

@@ -113,7 +113,7 @@ impl Argument for Contraction {
         for (left, right) in summed.iter().chain(&batch) {
             let (here, there) = (x.sizes()[*left], other.sizes()[*right]);
             if here != there {
-                let name = x.name(*left).map_or_else(String::new, |name| name.to_string());
+                let name = x.name(*left).map_or_else(String::new, |name| format!("{name}"));
                 let message =
                     format!("dim '{name}' has {here} elements in the first tensor and {there} in the second");
                 return Err(Error::about(of, ErrorKind::Shape, op, message));

@@ -63,6 +63,7 @@ impl NamedTensor {
     /// # Errors
     /// Same as [`zeros`](Self::zeros).
     #[track_caller]
+    #[inline(never)]
     pub fn full_as(
         op: &'static str,
         shape: impl IntoShape,

@@ -46,6 +46,7 @@ impl NamedTensor {
     /// # Errors
     /// [`ErrorKind::Shape`] if the number of elements does not match the shape, and the errors of the shape.
     #[track_caller]
+    #[inline(never)]
     pub fn from_slice<T: Element>(data: &[T], shape: impl IntoShape) -> Result<NamedTensor> {
         NamedTensor::of_elements("from_slice", data, shape.into_shape()?)
     }
@@ -84,7 +85,7 @@ impl NamedTensor {
         let data = self.contiguous()?.as_slice::<T>()?.to_vec();
         let caller = std::panic::Location::caller();
         let invalid = |error: ndarray::ShapeError| {
-            Error::new(ErrorKind::Shape, "to_ndarray", error.to_string()).at(caller)
+            Error::new(ErrorKind::Shape, "to_ndarray", format!("{error}")).at(caller)
         };
         ndarray::ArrayD::from_shape_vec(self.sizes().to_vec(), data).map_err(invalid)
     }

@@ -64,7 +64,7 @@ impl NamedTensor {
     fn brought_together(&self, dims: &[usize], name: Option<Name>) -> String {
         let name = name.map_or("None".into(), |name| format!("\"{name}\""));
         let list = |dims: &[usize]| -> String {
-            crate::list::<_, Vec<_>>(dims.iter().map(|dim| in_rust(self, *dim))).join(", ")
+            crate::joined(&crate::list::<_, Vec<_>>(dims.iter().map(|dim| in_rust(self, *dim))), ", ")
         };
         let first = dims.iter().copied().min().unwrap_or(0);
         let mut order = others(self.ndim(), dims);
@@ -122,7 +122,7 @@ impl NamedTensor {
                         let size = open.size.filter(|_| at > 0).map_or("-1".into(), |size| size.to_string());
                         open.name.map_or(size.clone(), |name| format!("(\"{name}\", {size})"))
                     });
-                    let sizes = crate::list::<_, Vec<_>>(sizes).join(", ");
+                    let sizes = crate::joined(&crate::list::<_, Vec<_>>(sizes), ", ");
                     let dim = in_rust(self, dim);
                     error.with_repair(format!("x.unflatten({dim}, [{sizes}])?, where -1 is inferred"))
                 }

@@ -25,24 +25,25 @@ namegrad_macros::kernels! {
     /// `g s (1 + x (1 - s))`, where `s` is the sigmoid of `x`.
     silu (x, g) long { float: { let s = x.sigmoid(); g * (s * (T::ONE + x * (T::ONE - s))) } }
     /// `g alpha e^x` for `x <= 0`, else `g`.
-    elu (x, g; alpha: f64) long { float: if x <= T::ZERO { g * alpha * x.exp() } else { g } }
+    elu (x, g; alpha: f64) long { float: { let low = g * alpha * x.exp(); if x <= T::ZERO { low } else { g } } }
     /// `g` for `x > 0`, else `g negative_slope`.
     leaky_relu (x, g; negative_slope: f64) { float: if x > T::ZERO { g } else { g * negative_slope } }
     /// `g` where `beta x > threshold`, else `g / (1 + e^(-beta x))`.
-    softplus (x, g; beta: f64, threshold: f64) long { float: if x * beta > threshold { g } else { g * (x * beta).sigmoid() } }
+    softplus (x, g; beta: f64, threshold: f64) long { float: { let low = g * (x * beta).sigmoid(); if x * beta > threshold { g } else { low } } }
     /// `g` between `min_val` and `max_val`, else 0.
     hardtanh (x, g; min_val: f64, max_val: f64) { float: if (x <= min_val) | (x >= max_val) { T::ZERO } else { g } }
     /// `g scale alpha e^x` for `x <= 0`, else `g scale`.
-    selu (x, g) long { float: if x <= T::ZERO { g * (T::from_f64(SELU_ALPHA * SELU_SCALE) * x.exp()) } else { g * T::from_f64(SELU_SCALE) } }
+    selu (x, g) long { float: { let low = g * (T::from_f64(SELU_ALPHA * SELU_SCALE) * x.exp()); if x <= T::ZERO { low } else { g * T::from_f64(SELU_SCALE) } } }
     /// `g (t + x s (1 - t²))`, where `t` is `tanh(softplus(x))` and `s` the sigmoid of `x`. With `n` as in
     /// the op, `1 - t²` is `4 (n + 1) / (n + 2)²`.
     mish (x, g) long {
         // `0 x` is NaN at infinity, as in the formula.
-        float: if x > T::from_f64(20.0) { g * (T::ONE + x * T::ZERO) } else {
+        float: {
             let e = x.exp();
             let n = e * (e + T::from_f64(2.0));
             let m = n + T::from_f64(2.0);
-            g * (n / m + x * (e / (e + T::ONE)) * (T::from_f64(4.0) * (n + T::ONE) / (m * m)))
+            let low = n / m + x * (e / (e + T::ONE)) * (T::from_f64(4.0) * (n + T::ONE) / (m * m));
+            g * if x > T::from_f64(20.0) { T::ONE + x * T::ZERO } else { low }
         }
     }
     /// 0 up to -3, `g` from 3, and `g (x/3 + 1/2)` between them.

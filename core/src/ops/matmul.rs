@@ -535,7 +535,7 @@ pub(crate) mod kernels {
         if !fits {
             let (own, others) = (x.sizes(), other.sizes());
             let list = |x: &NamedTensor, dims: &[usize]| {
-                crate::list::<_, Vec<_>>(dims.iter().map(|dim| in_rust(x, *dim))).join(", ")
+                crate::joined(&crate::list::<_, Vec<_>>(dims.iter().map(|dim| in_rust(x, *dim))), ", ")
             };
             let message = format!(
                 "contracted dims [{}] of {own:?} and [{}] of {others:?} need to match",

@@ -108,7 +108,8 @@ pub mod kernels {
 
     /// Dims as a list in Rust code: by name if all have one, otherwise by index.
     fn list(x: &NamedTensor, dims: &[usize]) -> String {
-        let names: Option<Vec<String>> = crate::list(dims.iter().map(|dim| Some(x.name(*dim)?.to_string())));
+        let names: Option<Vec<String>> =
+            crate::list(dims.iter().map(|dim| Some(format!("{}", x.name(*dim)?))));
         names.map_or_else(|| format!("{dims:?}"), |names| format!("{names:?}"))
     }
 

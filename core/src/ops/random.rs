@@ -381,7 +381,7 @@ impl NamedTensor {
     #[track_caller]
     pub fn bernoulli_(&mut self, p: impl Operand) -> Result<&mut NamedTensor> {
         let p = p.operand_beside(DType::F64)?;
-        let _device = OnDevice::of_inputs("bernoulli_", &[&*self, &*p], &[], &[])?;
+        let _device = OnDevice::of_inputs("bernoulli_", &[&[&*self, &*p]])?;
         rules::unify("bernoulli_", "broadcast", self.input(), p.input())?;
         let p = if p.is_number() { p.to(DType::F64)? } else { p.unnamed() };
         let drawn = p.expand(self.sizes())?.bernoulli()?.to(self.dtype())?;
@@ -399,7 +399,7 @@ impl NamedTensor {
     pub fn normal_around(&self, std: impl Operand) -> Result<NamedTensor> {
         const OP: &str = "normal";
         let std = &*std.operand_beside(self.dtype())?;
-        let _device = OnDevice::of_inputs(OP, &[self, std], &[], &[])?;
+        let _device = OnDevice::of_inputs(OP, &[&[self, std]])?;
         if !std.ge(0)?.is_true_everywhere()? {
             return Err(Error::about(
                 &[self, std],

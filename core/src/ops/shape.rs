@@ -101,7 +101,7 @@ pub(crate) mod kernels {
             let all: Vec<String> = dims.iter().copied().chain(missing).map(|dim| in_rust(x, dim)).collect();
             let error = Error::about(&[x], ErrorKind::DimRange, "permute", message);
             return Err(match dims.iter().all(|dim| x.name(*dim).is_some()) == x.has_names() {
-                true => error.with_repair(format!("x.permute([{}])?", all.join(", "))),
+                true => error.with_repair(format!("x.permute([{}])?", crate::joined(&all, ", "))),
                 false => error,
             });
         }
@@ -167,7 +167,7 @@ pub(crate) mod kernels {
             Some(name) => format!("(\"{name}\", {size})"),
             None => size.to_string(),
         });
-        let list = each.collect::<Vec<_>>().join(", ");
+        let list = crate::joined(&crate::list::<_, Vec<_>>(each), ", ");
         let named = dims.iter().filter(|dim| dim.name.is_some()).count();
         if named == 0 || named == dims.len() { format!("[{list}]") } else { format!("({list})") }
     }
@@ -206,7 +206,7 @@ pub(crate) mod kernels {
             Some(format!("(\"{name}\", {size})"))
         };
         match sizes.iter().enumerate().map(named).collect::<Option<Vec<String>>>() {
-            Some(named) => format!("[{}]", named.join(", ")),
+            Some(named) => format!("[{}]", crate::joined(&named, ", ")),
             None => format!("{sizes:?}"),
         }
     }
@@ -315,7 +315,10 @@ pub(crate) mod kernels {
                         dim.name.map_or(size.clone(), |name| format!("(\"{name}\", {size})"))
                     };
                     let list: Vec<String> = wanted.iter().enumerate().map(text).collect();
-                    error.with_repair(format!("x.{op}([{}])?, where -1 is inferred", list.join(", ")))
+                    error.with_repair(format!(
+                        "x.{op}([{}])?, where -1 is inferred",
+                        crate::joined(&list, ", ")
+                    ))
                 }
                 _ => error,
             }

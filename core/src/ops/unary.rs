@@ -190,7 +190,10 @@ ops! { unary;
     /// `k ≥ 0`; `digamma` itself for 0.
     polygamma polygamma_ (x; n: usize) scalar { float: x.polygamma(n.to_f64() as u32) }
     /// `x` for `x > 0`, else `alpha (e^x - 1)`.
-    elu elu_ (x; alpha: f64 = 1.0) long { float: if x > T::ZERO { x } else { alpha * x.exp_m1() }, dtypes: Dtypes::Floats }
+    elu elu_ (x; alpha: f64 = 1.0) long {
+        // What is computed in a branch alone would keep the branch, and the loop from having vectors.
+        float: { let low = alpha * x.exp_m1(); if x > T::ZERO { x } else { low } }, dtypes: Dtypes::Floats
+    }
     /// `x` for `x > 0`, else `negative_slope x`.
     leaky_relu leaky_relu_ (x; negative_slope: f64 = 0.01) {
         float: if x > T::ZERO { x } else { negative_slope * x }, dtypes: Dtypes::Floats
@@ -198,7 +201,8 @@ ops! { unary;
     /// `ln(1 + e^(beta x)) / beta`, a smooth [`relu`](Self::relu). Where `beta x > threshold`, the result is
     /// `x` itself, which is equal up to rounding.
     softplus softplus_ (x; beta: f64 = 1.0, threshold: f64 = 20.0) long {
-        float: if x * beta > threshold { x } else { (x * beta).exp().ln_1p() / beta }, dtypes: Dtypes::Floats
+        float: { let low = (x * beta).exp().ln_1p() / beta; if x * beta > threshold { x } else { low } },
+        dtypes: Dtypes::Floats
     }
     /// `x` limited to the range from `min_val` to `max_val`: `min(max(x, min_val), max_val)`. At a bound the
     /// derivative is 0.
@@ -224,7 +228,7 @@ ops! { unary;
     /// # Source
     /// Klambauer et al., *Self-Normalizing Neural Networks* (2017), equation 2.
     selu selu_ (x) long {
-        float: if x > T::ZERO { x * T::from_f64(SELU_SCALE) } else { x.exp_m1() * T::from_f64(SELU_ALPHA * SELU_SCALE) },
+        float: { let low = x.exp_m1() * T::from_f64(SELU_ALPHA * SELU_SCALE); if x > T::ZERO { x * T::from_f64(SELU_SCALE) } else { low } },
         dtypes: Dtypes::Floats
     }
     /// `x tanh(softplus(x))`.
@@ -233,7 +237,12 @@ ops! { unary;
     /// Misra, *Mish: A Self Regularized Non-Monotonic Activation Function* (2019), equation 1.
     mish mish_ (x) long {
         // With n = e^2x + 2 e^x, tanh(ln(1 + e^x)) is n / (n + 2), which takes one exponential.
-        float: if x > T::from_f64(20.0) { x } else { let e = x.exp(); let n = e * (e + T::from_f64(2.0)); x * (n / (n + T::from_f64(2.0))) },
+        float: {
+            let e = x.exp();
+            let n = e * (e + T::from_f64(2.0));
+            let low = x * (n / (n + T::from_f64(2.0)));
+            if x > T::from_f64(20.0) { x } else { low }
+        },
         dtypes: Dtypes::Floats
     }
     /// `x min(max(x + 3, 0), 6) / 6`, a [`silu`](Self::silu) of straight lines and a parabola. The derivative

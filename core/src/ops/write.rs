@@ -35,7 +35,7 @@ impl NamedTensor {
     #[track_caller]
     pub fn copy_(&mut self, source: &NamedTensor) -> Result<&mut NamedTensor> {
         const OP: &str = "copy_";
-        let _device = OnDevice::of_inputs(OP, &[&*self, source], &[], &[])?;
+        let _device = OnDevice::of_inputs(OP, &[&[&*self, source]])?;
         let names =
             rules::out(OP, &rules::unify(OP, "broadcast", self.input(), source.input())?, self.input())?;
         let spread = source.unnamed().expand(self.sizes())?.to(self.dtype())?.contiguous()?;
@@ -103,7 +103,7 @@ impl NamedTensor {
     #[track_caller]
     pub fn write_part(&mut self, part: NamedTensor, value: &NamedTensor) -> Result<()> {
         const OP: &str = "write_part";
-        let _device = OnDevice::of_inputs(OP, &[&*self, value], &[], &[])?;
+        let _device = OnDevice::of_inputs(OP, &[&[&*self, value]])?;
         let value = value.unnamed().expand(part.sizes())?.to(self.dtype())?.contiguous()?;
         let (sizes, strides) = (Sizes::from_slice(part.sizes()), Strides::from_slice(part.strides()));
         let start = part.offset() as isize - self.offset() as isize;

@@ -116,7 +116,7 @@ impl Source {
         parameters: &[&NamedTensor],
         f: fn(&mut Source, &[f64]) -> f64,
     ) -> Result<NamedTensor> {
-        let _device = OnDevice::of_inputs("draw", parameters, &[], &[])?;
+        let _device = OnDevice::of_inputs("draw", &[parameters])?;
         let mut dtype = parameters[0].dtype();
         let mut spread = Vec::with_capacity(parameters.len());
         for x in parameters {

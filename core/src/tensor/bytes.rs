@@ -30,7 +30,7 @@ impl NamedTensor {
     /// # Errors
     /// Those of `out`; [`io::ErrorKind::OutOfMemory`] if there is no room for a dense copy of a view.
     pub fn write_bytes(&self, out: &mut dyn Write) -> io::Result<()> {
-        let failed = |kind| move |error: Error| io::Error::new(kind, error.to_string());
+        let failed = |kind| move |error: Error| io::Error::new(kind, format!("{error}"));
         self.check_elements("write_bytes").map_err(failed(io::ErrorKind::Unsupported))?;
         let dense = self.contiguous().map_err(failed(io::ErrorKind::OutOfMemory))?;
         let mut chunk = vec![0; CHUNK.min(dense.nbytes())];

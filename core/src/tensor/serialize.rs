@@ -198,7 +198,7 @@ fn tensor_of_bytes(shape: Shape, dtype: DType, bytes: &[u8]) -> Result<NamedTens
         return Err(Error::new(ErrorKind::Format, OP, message));
     }
     NamedTensor::read_bytes(OP, shape, dtype, &mut &bytes[..], &|error| {
-        Error::new(ErrorKind::Format, OP, error.to_string())
+        Error::new(ErrorKind::Format, OP, format!("{error}"))
     })
 }
 

@@ -124,7 +124,7 @@ impl Table {
             _ if x.is_nan() => "NaN".into(),
             ColumnKind::Dates if x.fract() == 0.0 => date::date(x as i64),
             ColumnKind::Times => date::time(x),
-            _ => x.to_string(),
+            _ => format!("{x}"),
         }
     }
 }
@@ -159,7 +159,7 @@ impl fmt::Display for Table {
                 line.push_str(&format!("{space}{cell:>width$}"));
             }
         }
-        f.write_str(&lines.join("\n"))?;
+        f.write_str(&crate::joined(&lines, "\n"))?;
         match self.len() - rows {
             0 => Ok(()),
             more => write!(f, "\n... and {more} more rows"),

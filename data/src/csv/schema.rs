@@ -398,7 +398,7 @@ impl Schema {
                 for (column, Missing { line, count }) in columns {
                     list.push(format!("{} ({count}, from line {line} on)", self.called(*column)));
                 }
-                format!("values are missing in {}", list.join(", "))
+                format!("values are missing in {}", crate::joined(&list, ", "))
             }
         };
         let (mut number, mut numbers, mut categories) = (String::new(), 0, Vec::new());
@@ -415,7 +415,7 @@ impl Schema {
             _ => vec![".fill_numbers(Fill::Mean)".into(), ".fill_numbers(f64::NAN)".into()],
         };
         repairs.append(&mut categories);
-        let repair = format!("{} or .drop_missing(true)", repairs.join(", "));
+        let repair = format!("{} or .drop_missing(true)", crate::joined(&repairs, ", "));
         self.csv.malformed(&what).with_repair(repair)
     }
 

@@ -136,7 +136,7 @@ impl Schema {
             ("; to keep ", &others, ", mend the file"),
         ] {
             if !columns.is_empty() {
-                repair += &format!("{before}{}{after}", columns.join(", "));
+                repair += &format!("{before}{}{after}", crate::joined(columns, ", "));
             }
         }
         // Where no field is a number or a date, nothing tells the header from a row.
@@ -145,7 +145,7 @@ impl Schema {
             true => format!("{NO_HEADER}; else {repair}"),
             false => repair,
         };
-        self.csv.malformed(&messages.join("; ")).with_repair(repair)
+        self.csv.malformed(&crate::joined(&messages, "; ")).with_repair(repair)
     }
 
     /// What a field of a column is not.

@@ -105,7 +105,7 @@ impl LoaderState {
         if differences.is_empty() {
             return Ok(());
         }
-        let message = format!("the state is of another loader: {}", differences.join("; "));
+        let message = format!("the state is of another loader: {}", crate::joined(&differences, "; "));
         Err(Error::new(ErrorKind::Value, "load_state_dict", message))
     }
 

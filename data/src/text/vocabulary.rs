@@ -237,8 +237,8 @@ impl Vocabulary {
             tokens.push(token.clone());
         }
         Ok(match self.of {
-            Tokens::Chars => tokens.join(""),
-            Tokens::Words => tokens.join(" "),
+            Tokens::Chars => crate::joined(&tokens, ""),
+            Tokens::Words => crate::joined(&tokens, " "),
             Tokens::Bytes => {
                 let bytes: Vec<u8> = crate::list(ids.iter().map(|id| *id as u8));
                 String::from_utf8_lossy(&bytes).into_owned()

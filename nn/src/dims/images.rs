@@ -29,7 +29,7 @@ const MORE_DIMS: &str =
 /// An error of a function or layer, which adds its name and its inputs.
 #[cold]
 pub(crate) fn fault(kind: ErrorKind, message: impl Display) -> Error {
-    Error::new(kind, "", message.to_string())
+    Error::new(kind, "", format!("{message}"))
 }
 
 impl ImageDims {
@@ -56,7 +56,7 @@ impl ImageDims {
         let mut result = names_of(x);
         result[taken[0]] = wanted.made;
         let names = Names::new("", result).map_err(|error| {
-            let name = wanted.made.map_or(String::new(), |name| name.to_string());
+            let name = wanted.made.map_or(String::new(), |name| format!("{name}"));
             error.with_repair(format!("x.rename([(\"{name}\", \"{name}_in\")])?"))
         })?;
         let order = [&batch[..], &taken].concat();

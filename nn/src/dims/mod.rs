@@ -28,7 +28,7 @@ pub(crate) fn dim_text((name, size): Named) -> String {
 /// `C=3, H=5`.
 pub(crate) fn dims_text(dims: &[Named]) -> String {
     let texts: Vec<String> = crate::list(dims.iter().copied().map(dim_text));
-    texts.join(", ")
+    crate::joined(&texts, ", ")
 }
 
 /// The shape with these dims.
@@ -149,7 +149,7 @@ impl Finder<'_> {
     /// An error about some of the inputs.
     #[cold]
     pub(crate) fn error(self, about: &[&Tensor], kind: ErrorKind, message: fmt::Arguments<'_>) -> Error {
-        Error::new(kind, self.layer, message.to_string()).with_operands(about.iter().map(|x| x.shape()))
+        Error::new(kind, self.layer, format!("{message}")).with_operands(about.iter().map(|x| x.shape()))
     }
 
     /// An error for a dim that strict names would not let the layer take: "an unnamed dim as 'N'".

@@ -36,7 +36,7 @@ impl Seq {
 
     pub(crate) fn text(self) -> String {
         match self {
-            Seq::Name(name) => name.to_string(),
+            Seq::Name(name) => format!("{name}"),
             Seq::Index(index) => index.to_string(),
         }
     }

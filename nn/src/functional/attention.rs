@@ -219,7 +219,8 @@ impl AttentionCall<'_> {
             ),
             [_, .., last] if self.is_ordered => {
                 let all: Vec<String> = crate::list(free.iter().map(Key::to_string));
-                let message = format!("the positions of the queries could be any of {}", all.join(", "));
+                let message =
+                    format!("the positions of the queries could be any of {}", crate::joined(&all, ", "));
                 (message, last.name.map(|name| option(name) + ", or another of them"))
             }
             // Any of them gives the same result; most queries at once are fastest.
@@ -286,7 +287,7 @@ impl AttentionCall<'_> {
         let size_in = |(what, x): (&str, &Tensor)| key.size(x).map(|size| format!("{size} in {what}"));
         let sizes: Vec<String> =
             crate::list(["q", "k", "v"].into_iter().zip(self.inputs).filter_map(size_in));
-        let message = format!("the sizes of the dim {key} differ: {}", sizes.join(", "));
+        let message = format!("the sizes of the dim {key} differ: {}", crate::joined(&sizes, ", "));
         let heads = |name| {
             format!(
                 "AttentionOptions::new().heads(\"{name}\") if each head of k serves a group of heads of q"

@@ -148,14 +148,14 @@ pub(crate) fn called(path: &ModulePath, about: &str) -> String {
 /// A layer with its settings, as summaries show it: `Softplus(beta=1.0, threshold=20.0)`.
 pub(crate) fn described(layer: &str, settings: &[(&str, &dyn Debug)]) -> String {
     let settings: Vec<String> = crate::list(settings.iter().map(|(name, value)| format!("{name}={value:?}")));
-    format!("{layer}({})", settings.join(", "))
+    format!("{layer}({})", crate::joined(&settings, ", "))
 }
 
 /// A layer with its dims and the settings to show: `Conv2d(C=3 -> F=16, H=3, W=3, stride=2)`.
 pub(crate) fn with_settings(layer: &str, dims: &str, settings: &[(bool, String)]) -> String {
     let mut parts = vec![dims];
     parts.extend(settings.iter().filter(|(shown, _)| *shown).map(|(_, text)| text.as_str()));
-    format!("{layer}({})", parts.join(", "))
+    format!("{layer}({})", crate::joined(&parts, ", "))
 }
 
 /// Turns the error of an op in a layer into an error of the layer, with its type `layer` and its path, unless

@@ -194,7 +194,7 @@ fn add(parameter: &Parameter, step: Arc<dyn CopiedWithModel>) -> Result<()> {
 fn find(op: &'static str, module: &dyn Module, path: &str) -> Result<Parameter> {
     let known = all(module);
     let Some((_, parameter)) = known.iter().find(|(own, _)| own == path) else {
-        let similar = nearest(path, &mut known.iter().map(|(own, _)| own.as_str())).join(", ");
+        let similar = crate::joined(&nearest(path, &mut known.iter().map(|(own, _)| own.as_str())), ", ");
         let message = format!("the module has no parameter '{path}'; the nearest: {similar}");
         return Err(Error::new(ErrorKind::Value, op, message));
     };

@@ -86,7 +86,7 @@ impl LoadReport {
                 each.push(path.clone() + &other.unwrap_or_default());
             }
             if !each.is_empty() {
-                parts.push(format!("{what}: {}{}", each.join(", "), more(paths.len(), most)));
+                parts.push(format!("{what}: {}{}", crate::joined(&each, ", "), more(paths.len(), most)));
             }
         }
         for (path, own, given) in self.mismatched.iter().take(most) {
@@ -97,7 +97,7 @@ impl LoadReport {
         if others > 0 {
             parts.push(format!("and {others} more values that do not fit"));
         }
-        parts.join("; ")
+        crate::joined(&parts, "; ")
     }
 }
 

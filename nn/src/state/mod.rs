@@ -101,7 +101,7 @@ impl StateDict {
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
         let path = path.as_ref();
-        StateDict::read(TensorFile::load(path)?.into_entries(), &path.display().to_string())
+        StateDict::read(TensorFile::load(path)?.into_entries(), &format!("{}", path.display()))
     }
 
     /// Reads all tensors of a safetensors file that is open, or that is mapped into memory: each is copied

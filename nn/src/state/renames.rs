@@ -241,7 +241,7 @@ impl<'p> Alike<'p> {
 
     /// What differs.
     fn middle(&self) -> (String, String) {
-        let middle = |path: &[&str]| path[self.start..path.len() - self.end].join(".");
+        let middle = |path: &[&str]| crate::joined(&path[self.start..path.len() - self.end], ".");
         (middle(&self.from), middle(&self.to))
     }
 
@@ -274,7 +274,7 @@ impl<'p> Alike<'p> {
             let own = path[..path.len() - self.end].iter().enumerate();
             let mut pattern: Vec<String> = crate::list(own.map(|(at, text)| segment(text, at < starred)));
             pattern.extend((self.end > 0).then(|| "**".into()));
-            pattern.join(".")
+            crate::joined(&pattern, ".")
         };
         let (from, to) = self.middle();
         let [own, other] = [&from, &to].map(|text| Numbered::new(text, &[], true).numbers);

@@ -116,7 +116,7 @@ impl LoadReport {
             true => format!("{calls}model.load_state_dict(&state)?"),
             false => format!("{calls}model.load_state_dict_with(&state, LoadOptions::new(){setters})?"),
         };
-        let shown = lost[..lost.len().min(MOST_LOST)].join(", ") + &more(lost.len(), MOST_LOST);
+        let shown = crate::joined(&lost[..lost.len().min(MOST_LOST)], ", ") + &more(lost.len(), MOST_LOST);
         match lost.len() {
             0 if ignore_names && !options.ignore_names => match is_strict() && self.all(&half_named) {
                 true => call + ", which takes dims by position: strict mode does not load dims without names",
@@ -158,7 +158,8 @@ fn other_sizes(mismatched: &[(String, Shape, Shape)]) -> Option<String> {
             }
         }
     }
-    let mut repair = format!("a model with {}, whose sizes are those of the state", sizes.join(" and "));
+    let mut repair =
+        format!("a model with {}, whose sizes are those of the state", crate::joined(&sizes, " and "));
     if turned {
         repair += ", and LoadOptions::new().align(true)";
     }

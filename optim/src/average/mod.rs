@@ -232,7 +232,8 @@ impl AveragedModel {
                 missing.push(format!("'{path}'"));
             }
         }
-        let message = format!("the model has no {}, which was averaged before", missing.join(", "));
+        let message =
+            format!("the model has no {}, which was averaged before", namegrad_core::joined(&missing, ", "));
         Err(refused(OP, message, "AveragedModel::new(&model)?, for another model"))
     }
 

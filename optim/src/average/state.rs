@@ -147,7 +147,7 @@ impl AverageState {
             }
         }
         Error::ensure(differences.is_empty(), ErrorKind::Value, "load_state_dict", || {
-            format!("the state is of another average: {}", differences.join("; "))
+            format!("the state is of another average: {}", namegrad_core::joined(&differences, "; "))
         })?;
         Ok(fitted)
     }

@@ -80,9 +80,9 @@ fn check_count(number: usize, state: &GroupState, members: &[Member]) -> Result<
 fn listed(all: &[String], separator: &str) -> String {
     match all.get(..10) {
         Some(shown) if all.len() > 10 => {
-            format!("{}{separator}and {} more", shown.join(separator), all.len() - 10)
+            format!("{}{separator}and {} more", namegrad_core::joined(shown, separator), all.len() - 10)
         }
-        _ => all.join(separator),
+        _ => namegrad_core::joined(all, separator),
     }
 }
 

@@ -262,7 +262,7 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     /// The hyperparameters in JSON, or what is wrong with it. Options of the library do not need serde.
     #[doc(hidden)]
     fn of_json(json: &Json) -> std::result::Result<Self, String> {
-        Self::deserialize(json).map_err(|error| error.to_string())
+        Self::deserialize(json).map_err(|error| format!("{error}"))
     }
 }
 

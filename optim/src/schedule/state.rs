@@ -85,7 +85,10 @@ impl SchedulerState {
             let repair = format!(
                 "scheduler.step_to({step:?}, &mut optimizer)?, if another schedule is to go on at the same step"
             );
-            (format!("the state is of another schedule: {}", differences.join("; ")), repair)
+            (
+                format!("the state is of another schedule: {}", namegrad_core::joined(&differences, "; ")),
+                repair,
+            )
         })?;
         let momentums = self.momentums.as_deref().unwrap_or(&self.lrs);
         let counts = self.lrs.len() == groups && momentums.len() == groups;

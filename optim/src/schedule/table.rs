@@ -21,7 +21,7 @@ pub(crate) fn check(schedule: &dyn Rows, name: &'static str, groups: usize) -> R
     let Some((row, message)) = schedule.wrong() else { return Ok(()) };
     let rows = schedule.rows().iter();
     let arguments: Vec<&str> = crate::list(rows.filter(|row| row.is_argument).map(|row| row.default));
-    let arguments = arguments.join(", ");
+    let arguments = namegrad_core::joined(&arguments, ", ");
     let made = if arguments.is_empty() { "builder" } else { "new" };
     let example = format!("{name}::{made}({arguments})");
     let setter = if row.is_argument { String::new() } else { format!(".{}({})", row.name, row.default) };

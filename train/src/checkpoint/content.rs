@@ -38,7 +38,7 @@ impl CheckpointHeader {
     /// The header in the metadata of a file, or what is wrong with it.
     pub(super) fn of(metadata: &BTreeMap<String, String>) -> std::result::Result<CheckpointHeader, String> {
         let text = value_of(metadata, HEADER).ok_or("it is not a checkpoint")?;
-        let header: Value = text.parse().map_err(|error: serde_json::Error| error.to_string())?;
+        let header: Value = text.parse().map_err(|error: serde_json::Error| format!("{error}"))?;
         match header["version"].as_u64() {
             Some(VERSION) => {}
             Some(version) => {
@@ -85,11 +85,11 @@ impl CheckpointHeader {
         let parts = list_of(self.parts.len(), &mut |at| quoted(&self.parts[at]));
         let GeneratorState { seed, offset } = self.random;
         let mut text = format!("{{\"has_checksum\":{},\"metrics\":{{", self.has_checksum);
-        append(&mut text, format_args!("{}}}", metrics.join(",")));
+        append(&mut text, format_args!("{}}}", crate::joined(&metrics, ",")));
         if !orders.is_empty() {
-            append(&mut text, format_args!(",\"orders\":{{{}}}", orders.join(",")));
+            append(&mut text, format_args!(",\"orders\":{{{}}}", crate::joined(&orders, ",")));
         }
-        append(&mut text, format_args!(",\"parts\":[{}]", parts.join(",")));
+        append(&mut text, format_args!(",\"parts\":[{}]", crate::joined(&parts, ",")));
         append(&mut text, format_args!(",\"random\":{{\"offset\":{offset},\"seed\":{seed}}}"));
         append(&mut text, format_args!(",\"step\":{},\"version\":{VERSION}}}", self.step));
         text
@@ -299,7 +299,7 @@ fn misfit(
         (Some(renamed), _) => format!("{renamed} if only the variable has a new name"),
         (None, _) => String::new(),
     };
-    Error::new(ErrorKind::Value, "restore", differences.join("; ")).with_repair(repair)
+    Error::new(ErrorKind::Value, "restore", crate::joined(&differences, "; ")).with_repair(repair)
 }
 
 /// The state of a part.

@@ -199,7 +199,7 @@ impl Checkpoints {
             return Ok(());
         }
         let have = list_of(steps.len(), &mut |at| steps[at].to_string());
-        let have = if have.is_empty() { "none".into() } else { have.join(", ") };
+        let have = if have.is_empty() { "none".into() } else { crate::joined(&have, ", ") };
         let message = format!("{} has no checkpoint of step {step}; it has {have}", self.folder.display());
         Err(Error::new(ErrorKind::Value, op, message)
             .with_repair("checkpoints.list()?, which says what there is"))

@@ -61,7 +61,7 @@ fn json<T: Serialize + DeserializeOwned>(value: &T) -> Result<String> {
     let mut file = TensorFile::default();
     file.insert_json(KEY, value).map_err(|error| refused(error.message()))?;
     let text = file.metadata.remove(KEY).unwrap_or_default();
-    let read: T = serde_json::from_str(&text).map_err(|error| refused(&error.to_string()))?;
+    let read: T = serde_json::from_str(&text).map_err(|error| refused(&format!("{error}")))?;
     match serde_json::to_string(&read).is_ok_and(|again| again.len() == text.len()) {
         true => Ok(text),
         false => Err(refused("it is not the same after reading it")),

@@ -173,8 +173,8 @@ impl HealthWatch {
         }
         let paths = match paths.len() {
             0 => return error,
-            1..=8 => paths.join(", "),
-            more => format!("{} and {} more", paths[..8].join(", "), more - 8),
+            1..=8 => crate::joined(&paths, ", "),
+            more => format!("{} and {} more", crate::joined(&paths[..8], ", "), more - 8),
         };
         let message = match backward {
             true => format!("{}; it is, or leads to, the gradient of {paths}", error.message()),

@@ -175,7 +175,7 @@ impl fmt::Display for HealthReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.rows.iter().map(|row| row.path.chars().count()).max().unwrap_or(0).max(9);
         let shape =
-            self.rows.iter().map(|row| row.shape.to_string().chars().count()).max().unwrap_or(0).max(4);
+            self.rows.iter().map(|row| format!("{}", row.shape).chars().count()).max().unwrap_or(0).max(4);
         write!(
             f,
             "{:path$}  {:shape$}  {:>10}  {:>10}  {:>10}",
@@ -190,7 +190,7 @@ impl fmt::Display for HealthReport {
             let (value, grad) = (number(Some(row.value.norm)), number(row.grad.map(|grad| grad.norm)));
             let (update, ratio) = (number(row.update.map(|update| update.norm)), number(row.update_ratio()));
             let zeros = row.grad.map_or("-".to_string(), |grad| format!("{:.1} %", 100.0 * grad.zeros));
-            let dims = row.shape.to_string();
+            let dims = format!("{}", row.shape);
             write!(f, "\n{:path$}  {dims:shape$}  {value:>10}  {grad:>10}  {update:>10}", row.path)?;
             write!(f, "  {ratio:>12}  {zeros:>10}  {nan:>5}  {infinite:>8}")?;
         }

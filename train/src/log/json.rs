@@ -45,8 +45,8 @@ fn of_histogram(histogram: &Histogram) -> String {
     format!(
         "{{\"min\":{min},\"max\":{max},\"sum\":{sum},\"sum_squares\":{sum_squares},\"not_finite\":{not_finite},\
          \"limits\":[{}],\"counts\":[{}]}}",
-        limit_texts.join(","),
-        count_texts.join(",")
+        crate::joined(&limit_texts, ","),
+        crate::joined(&count_texts, ",")
     )
 }
 
@@ -61,12 +61,12 @@ pub(super) fn of_hparams(values: &BTreeMap<String, Hparam>) -> String {
         };
         fields.push(format!("{}:{value}", quoted(name)));
     }
-    format!("{{{}}}", fields.join(","))
+    format!("{{{}}}", crate::joined(&fields, ","))
 }
 
 /// The record of a line, or what is wrong with it.
 pub(super) fn record(line: &str) -> Result<Record, String> {
-    let object: Value = line.parse().map_err(|error: serde_json::Error| error.to_string())?;
+    let object: Value = line.parse().map_err(|error: serde_json::Error| format!("{error}"))?;
     let step = object["step"].as_u64().ok_or("'step' is missing or not a whole number")?;
     let name = object["name"].as_str().ok_or("'name' is missing or not a text")?.to_string();
     let content = if let Some(value) = object.get("value") {

@@ -74,7 +74,7 @@ impl FileFormat {
         let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let mut entries = Vec::new();
         for (number, line) in content[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {
-            let text = str::from_utf8(line).map_err(|error| error.to_string());
+            let text = str::from_utf8(line).map_err(|error| format!("{error}"));
             let record = text.and_then(|text| match text.trim_end_matches(['\r', '\n']) {
                 text if number == 0 && !header.is_empty() && text == header => Ok(None),
                 text if self == FileFormat::Csv => csv::record(text).map(Some),

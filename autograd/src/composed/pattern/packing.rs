@@ -177,7 +177,8 @@ fn unpacked(x: &Tensor, shapes: Vec<OpenShape>, pattern: &str) -> Result<Vec<Ten
             let sizes = shape.iter().map(|dim| dim.size.map_or(-1, |size| size as isize));
             format!("{:?}", crate::list::<_, Vec<_>>(sizes))
         }));
-        let message = format!("a dim of {size} elements cannot be unpacked into [{}]", list.join(", "));
+        let message =
+            format!("a dim of {size} elements cannot be unpacked into [{}]", crate::joined(&list, ", "));
         return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape()]));
     }
     let has_names = x.has_names() || shapes.iter().flatten().any(|dim| dim.name.is_some());

@@ -261,8 +261,10 @@ impl<'p> Reader<'p> {
         {
             let near = closest(word, REDUCTIONS.into_iter());
             let near = near.map_or(String::new(), |near| format!("; did you mean '{near}'?"));
-            let message =
-                format!("unknown reduction '{word}', expected one of {}{near}", REDUCTIONS.join(", "));
+            let message = format!(
+                "unknown reduction '{word}', expected one of {}{near}",
+                crate::joined(&REDUCTIONS, ", ")
+            );
             return Err(Error::new(ErrorKind::Value, self.op, message));
         }
         Ok(())

@@ -20,7 +20,7 @@ pub(in crate::tape) fn fit(gradient: Tensor, input: &Meta, number: usize, origin
         Error::new(ErrorKind::Autograd, origin.op, message).at(origin.at)
     };
     if !gradient.dtype().is_floating_point() {
-        return Err(invalid(gradient.dtype().to_string(), input.dtype.to_string()));
+        return Err(invalid(format!("{}", gradient.dtype()), format!("{}", input.dtype)));
     }
     let gradient = if gradient.sizes() == &input.sizes[..] {
         gradient

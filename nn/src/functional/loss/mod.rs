@@ -227,7 +227,7 @@ fn widened((x_name, x): Called<'_>, (name, other): Called<'_>, all: bool) -> Opt
         lacking.push(format!("dim {at}"));
     }
     let expanded = if all { format!(".expand_as(&{x_name})?") } else { String::new() };
-    Some(format!("{call}{expanded}, if it is the same along {}", lacking.join(" and ")))
+    Some(format!("{call}{expanded}, if it is the same along {}", crate::joined(&lacking, " and ")))
 }
 
 /// The call that removes an extra dim of size one that one of two tensors has, for a repair.
