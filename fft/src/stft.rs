@@ -54,10 +54,7 @@ functional! { stft of fft;
         center: bool = true, pad_mode: PadMode = PadMode::Reflect, normalized: bool = false,
         onesided: Option<bool> = None, align_to_window: Option<bool> = None, name: NewName = None
     ) on floats names keeps, window: along dim => {
-        let (window, turned) = match window {
-            Some(window) if window.ndim() == 2 => (Some(real(window)?), Some(imag(window)?)),
-            window => (window.cloned(), None),
-        };
+        let (window, turned) = parts_of(window)?;
         let pieces = Pieces::new(op, x, window.as_ref(), n_fft, hop_length, win_length)?;
         if center && align_to_window.is_some() {
             return Err(Error::new(ErrorKind::Value, op, "`align_to_window` is for pieces without `center`"));
@@ -113,7 +110,7 @@ functional! { stft of fft;
     /// `dim` are the dims of frequencies and pieces, which may have any places. The options are as in [`stft`].
     /// `length` is the size of the signal; without it, the end of the last piece is lost with `center`.
     /// `onesided` is by default whether there are not `n_fft` frequencies. `return_complex` gives a complex
-    /// signal.
+    /// signal, which that of pieces with a complex window is.
     ///
     /// # Shapes
     /// - `x`: [complex](crate::complex), any dims that include `dim`; without names two or three beside that of
@@ -164,7 +161,12 @@ functional! { stft of fft;
         if onesided && return_complex {
             return Err(Error::new(ErrorKind::Value, op, "the one-sided spectrum is that of a real signal"));
         }
-        let pieces = Pieces::new(op, &x, window, n_fft, hop_length, win_length)?;
+        let (window, turned) = parts_of(window)?;
+        if turned.is_some() && !return_complex {
+            let message = "the signal of pieces with a complex window is complex";
+            return Err(Error::new(ErrorKind::Value, op, message).with_repair(".return_complex(true)"));
+        }
+        let pieces = Pieces::new(op, &x, window.as_ref(), n_fft, hop_length, win_length)?;
         if pieces.hop > pieces.window {
             let message = format!("pieces at a distance of {} are not covered by windows of {}", pieces.hop, pieces.window);
             return Err(Error::new(ErrorKind::Value, op, message));
@@ -177,11 +179,24 @@ functional! { stft of fft;
         let y = transformed(op, &x, found, &n, &[], Transformed { kind, ..how })?;
         // [.., time, element], with (re, im) in front if it is complex
         let y = if return_complex { y.movedim(-1, 0)? } else { y };
-        let y = pieces.joined(op, &y, window, center, length)?;
+        let y = pieces.joined(op, &y, [window.as_ref(), turned.as_ref()], center, length)?;
         let y = if return_complex { y.movedim(0, -1)? } else { y };
         let place = if time < frequency { time } else { time - 1 };
         y.movedim(if return_complex { -2 } else { -1 }, place)
     }
+}
+
+/// The window, or the real and the imaginary part of a complex one.
+fn parts_of(window: Option<&Tensor>) -> Result<(Option<Tensor>, Option<Tensor>)> {
+    Ok(match window {
+        Some(window) if window.ndim() == 2 => (Some(real(window)?), Some(imag(window)?)),
+        window => (window.cloned(), None),
+    })
+}
+
+/// `y i`, with (re, im) along the first dim.
+fn turned_by_i(y: &Tensor) -> Result<Tensor> {
+    Tensor::stack([y.select(0, 1)?.neg()?, y.select(0, 0)?], 0)
 }
 
 /// The pieces of a signal.
@@ -284,12 +299,13 @@ impl Pieces {
         }
     }
 
-    /// The signal of pieces in the last two dims.
+    /// The signal of pieces in the last two dims, with a window or with the parts of a complex one. Complex
+    /// pieces have (re, im) in front.
     fn joined(
         &self,
         op: &'static str,
         y: &Tensor,
-        window: Option<&Tensor>,
+        [window, turned]: [Option<&Tensor>; 2],
         center: bool,
         length: Option<usize>,
     ) -> Result<Tensor> {
@@ -300,8 +316,18 @@ impl Pieces {
             None => y.new_ones([self.n])?,
         };
         let names: Vec<Option<Name>> = y.names().iter(y.ndim() - 1).collect();
-        let sums = overlapped(&y.mul(&window)?.rename(None)?, self.hop, size)?;
-        let weights = overlapped(&window.square().expand([pieces, self.n])?, self.hop, size)?;
+        let overlap = |weight: &Tensor| overlapped(&weight.expand([pieces, self.n])?, self.hop, size);
+        let mut product = y.mul(&window)?.rename(None)?;
+        let mut weights = overlap(&window.square()?)?;
+        // The imaginary part of the weights of a complex window.
+        let mut turned_weights = None;
+        if let Some(turned) = turned {
+            let turned = self.window_of(Some(turned), y)?.unwrap_or(turned.clone());
+            product = product.add(turned_by_i(&y.rename(None)?)?.mul(&turned)?)?;
+            weights = weights.sub(overlap(&turned.square()?)?)?;
+            turned_weights = Some(overlap(&window.mul(&turned)?.mul(2.0)?)?);
+        }
+        let sums = overlapped(&product, self.hop, size)?;
         let start = if center { self.n / 2 } else { 0 };
         let end = match length {
             Some(length) => start.saturating_add(length),
@@ -313,7 +339,13 @@ impl Pieces {
             let message = "the signal has no elements: the pieces are too few or `length` is 0";
             return Err(Error::new(ErrorKind::Value, op, message));
         }
-        let (sums, weights) = (sums.narrow(-1, start, kept)?, weights.narrow(0, start, kept)?);
+        let (mut sums, mut weights) = (sums.narrow(-1, start, kept)?, weights.narrow(0, start, kept)?);
+        if let Some(turned) = turned_weights {
+            // The quotient by `w + i t` is that of the product with `w - i t` by `w² + t²`.
+            let turned = turned.narrow(0, start, kept)?;
+            sums = sums.mul(&weights)?.sub(turned_by_i(&sums)?.mul(&turned)?)?;
+            weights = weights.square()?.add(turned.square()?)?;
+        }
         let least = weights.detach().abs().amin(..)?.item::<f64>()?;
         if least.is_nan() || least <= 1e-11 {
             let message = "an element of the signal is in no window that is not 0 there: choose windows that \

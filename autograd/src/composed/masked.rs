@@ -55,8 +55,7 @@ composed! { masked;
         => Ok(filled(x, mask, f64::NAN.into())?.nanmedian(dim)?.values);
     /// The norm `(Σ |x|^ord)^(1/ord)` of the elements where `mask` is true.
     masked_norm (x, mask: bool; dim: Reduced or .., ord: f64 = 2.0) names removes, mask: unified
-        => filled(&floating(x)?, mask, if ord < 0.0 { f64::INFINITY } else { 0.0 }.into())?
-            .vector_norm_with(dim, VectorNormOptions::new().ord(ord));
+        => norm(&floating(x)?, mask, &dim, ord);
     /// `log Σ e^x` over the elements where `mask` is true.
     masked_logsumexp (x, mask: bool; dim: Reduced or ..) names removes, mask: unified
         => filled(x, mask, f64::NEG_INFINITY.into())?.logsumexp(dim);
@@ -99,6 +98,18 @@ fn position(x: &Tensor, mask: &Tensor, dims: &Over, end: usize) -> Result<Tensor
     let best = if end == 0 { y.amax(dims.kept())? } else { y.amin(dims.kept())? };
     let is_best = y.eq(&best)?.logical_or(y.isnan()?)?.logical_and(mask)?;
     is_best.to(DType::U8).argmax(dims)
+}
+
+fn norm(x: &Tensor, mask: &Tensor, dim: &Over, ord: f64) -> Result<Tensor> {
+    let options = VectorNormOptions::new().ord(ord);
+    if ord < 0.0 {
+        // Without an element, the norm is infinite and constant.
+        let none = counted(x, mask, dim.kept().into())?.eq(0)?;
+        let y = filled(x, mask, f64::INFINITY.into())?.masked_fill(&none, 1.0)?;
+        let none = counted(x, mask, dim.into())?.eq(0)?;
+        return y.vector_norm_with(dim, options)?.masked_fill(&none, f64::INFINITY);
+    }
+    filled(x, mask, 0.into())?.vector_norm_with(dim, options)
 }
 
 /// The number of elements where the mask is true.

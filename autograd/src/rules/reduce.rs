@@ -229,7 +229,11 @@ fn vector_norm_gradient(
         return Ok(g);
     }
     let norm = spread(y, cx, dims)?;
-    let zero = x.eq(0).logical_or(norm.eq(0)?)?;
+    let mut zero = x.eq(0).logical_or(norm.eq(0)?)?;
+    if ord < 0.0 {
+        // Beside finite elements, an infinite one has no part in the norm.
+        zero = zero.logical_or(x.isinf()?.logical_and(norm.isfinite()?)?)?;
+    }
     let norm = norm.masked_fill(&zero, 1.0)?;
     let ratio = x.abs().div(&norm).masked_fill(&zero, 1.0)?;
     g.mul(&ratio.pow(ord - 1.0)?).masked_fill(&zero, 0.0)

@@ -204,3 +204,30 @@ fn complex_windows() -> Result<()> {
     }
     Ok(())
 }
+
+/// Where pieces contradict each other, a complex window gives the quotient of PyTorch.
+#[test]
+fn signals_of_complex_windows() -> Result<()> {
+    let re = Tensor::new([0.5, 1.0, 2.0, 1.5, 1.0, 0.7, 0.3, 0.9])?.to(DType::F64)?;
+    let im = Tensor::new([0.1, -0.4, 0.3, 0.2, 0.0, 0.5, -0.2, 0.6])?.to(DType::F64)?;
+    let window = complex::from_parts(&re, &im)?;
+    let count = Tensor::arange(0, 8 * 13, 1)?.to(DType::F64)?;
+    let y = complex::from_parts(&count.cos()?, &count.sin().mul(0.5)?)?.reshape([8, 13, 2])?;
+    let options = IstftOptions::new().window(&window).hop_length(2).onesided(false);
+    let x = fft::istft_with(&y, [0, 1], 8, options.clone().return_complex(true))?;
+    let recorded = [(0, [-0.0103, 0.0221]), (5, [0.0207, -0.0252]), (23, [-0.0767, 0.0836])];
+    for (at, value) in recorded {
+        let value = Tensor::new(value)?.to(DType::F64)?;
+        assert!(x.select(0, at)?.allclose_with(&value, IscloseOptions::new().atol(6e-5))?, "{at}");
+    }
+    let error = fft::istft_with(&y, [0, 1], 8, options).unwrap_err();
+    assert!(error.to_string().contains("return_complex(true)"), "{error}");
+    // The signal of its own pieces is itself.
+    let x = Tensor::randn([("time", 24)])?.to(DType::F64)?;
+    let how = StftOptions::new().window(&window).hop_length(2).onesided(false);
+    let y = fft::stft_with(&x, "time", 8, how.name("frequency"))?;
+    let back = IstftOptions::new().window(&window).hop_length(2).return_complex(true);
+    let same = complex::real(&fft::istft_with(&y, ["frequency", "time"], 8, back)?)?;
+    assert!(same.allclose_with(&x, IscloseOptions::new().atol(1e-10))?);
+    Ok(())
+}
