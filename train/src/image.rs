@@ -30,7 +30,7 @@ impl ChannelBytes {
         if x.ndim() != order.len() {
             let message = format!(
                 "expected a picture with the dims {}, got {} dims",
-                crate::joined(&order, ", "),
+                crate::joined(order, ", "),
                 x.ndim()
             );
             return Err(Error::new(ErrorKind::Shape, op, message).with_operands(shapes(&[x])).with_repair(
