@@ -13,6 +13,8 @@ const DIFFER: &[(&str, &str)] = &[
     ("betas", "of the paper of each method"),
     ("bins", "of `histc` a number; of histograms also one for each dim or the edges"),
     ("correction", "of `cov` a whole number, as in PyTorch"),
+    ("dim", "of an embedding's table its new dim, of a triangular system the two of the triangle"),
+    ("dims", "of images those that a window slides over, of `tensorsolve` those that are moved to the end"),
     ("dtype", "of parameters it is a dtype; of a result, it can be that of the input"),
     ("eps", "PyTorch's, of each norm, loss and method; that of `rms_norm` depends on the dtype"),
     ("factor", "PyTorch's, of each schedule"),
