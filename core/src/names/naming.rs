@@ -264,7 +264,13 @@ pub(crate) fn align_to(x: NamedInput<'_>, wanted: &[NameArg]) -> Result<Aligned>
 #[track_caller]
 pub(crate) fn flatten(x: NamedInput<'_>, start: usize, end: usize, name: Option<Name>) -> Result<Names> {
     let mut names = x.names.to_vec(x.sizes.len());
-    names.splice(start..(end + 1).min(names.len()), [name]);
+    match names.get_mut(start) {
+        Some(first) => {
+            *first = name;
+            names.drain(start + 1..(end + 1).min(x.sizes.len()));
+        }
+        None => names.push(name),
+    }
     Names::new("flatten", names).map_err(|error| error.with_operands([x.shape()]))
 }
 

@@ -162,7 +162,10 @@ impl Engine {
     /// The states for the steps of a plan: those of now, without elements.
     fn planned(&self) -> RefCell<(Vec<Member>, Shared)> {
         let without = |x: &NamedTensor| x.to_device(Device::Meta).unwrap_or_else(|_| x.clone());
-        let shared = self.shared.iter().map(|(name, tensor)| (name.clone(), without(tensor))).collect();
+        let mut shared = Shared::new();
+        for (name, tensor) in &self.shared {
+            insert(&mut shared, name.clone(), without(tensor));
+        }
         RefCell::new((crate::list(self.members.iter().map(|member| member.planned(&without))), shared))
     }
 

@@ -1,10 +1,9 @@
 //! The memory that blocks without data stand for: what tensors with elements would use, and what the cache of
 //! freed blocks would hold, as `cache` has it.
 
-use super::block::{META, block_bytes};
+use super::block::{CLASSES, META, block_bytes};
 use super::cache::cache_limit;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
 thread_local! {
     static MEMORY: RefCell<MetaMemory> = const { RefCell::new(MetaMemory::NONE) };
@@ -13,8 +12,8 @@ thread_local! {
 /// The memory of the meta tensors of a thread.
 struct MetaMemory {
     stats: MetaStats,
-    /// The freed blocks of each size class, and their bytes.
-    free: BTreeMap<usize, usize>,
+    /// The number of freed blocks of each size class, and their bytes.
+    free: [usize; CLASSES],
     cached: isize,
 }
 
@@ -33,14 +32,14 @@ pub struct MetaStats {
 impl MetaMemory {
     const NONE: MetaMemory = MetaMemory {
         stats: MetaStats { live_bytes: 0, peak_bytes: 0, system_bytes: 0 },
-        free: BTreeMap::new(),
+        free: [0; CLASSES],
         cached: 0,
     };
 
     fn take(&mut self, class: usize) {
         let bytes = block_bytes(class) as isize;
-        if let Some(free) = self.free.get_mut(&class).filter(|free| **free > 0) {
-            *free -= 1;
+        if self.free[class] > 0 {
+            self.free[class] -= 1;
             self.cached -= bytes;
         }
         let MetaStats { live_bytes, peak_bytes, system_bytes } = &mut self.stats;
@@ -55,13 +54,17 @@ impl MetaMemory {
         let limit = (cache_limit() as isize).max(self.stats.live_bytes);
         self.stats.live_bytes -= bytes;
         while self.cached + bytes > limit {
-            let of = |(other, free): &(&usize, &mut usize)| **free * block_bytes(**other);
-            let others = self.free.iter_mut().filter(|(other, free)| **other != class && **free > 0);
-            let Some((other, free)) = others.max_by_key(of).filter(|_| bytes <= limit) else { return };
+            let (mut most, mut bytes_of_most) = (None, 0);
+            for (other, free) in self.free.iter_mut().enumerate() {
+                if other != class && *free > 0 && *free * block_bytes(other) >= bytes_of_most {
+                    (bytes_of_most, most) = (*free * block_bytes(other), Some((block_bytes(other), free)));
+                }
+            }
+            let Some((size, free)) = most.filter(|_| bytes <= limit) else { return };
             *free -= 1;
-            self.cached -= block_bytes(*other) as isize;
+            self.cached -= size as isize;
         }
-        *self.free.entry(class).or_default() += 1;
+        self.free[class] += 1;
         self.cached += bytes;
     }
 }
@@ -88,7 +91,7 @@ pub fn reset_meta_peak() {
 /// Lets the cache of freed blocks that [`meta_stats`] counts be empty.
 pub fn empty_meta_cache() {
     MEMORY.with_borrow_mut(|memory| {
-        (memory.free, memory.cached) = (BTreeMap::new(), 0);
+        (memory.free, memory.cached) = ([0; CLASSES], 0);
         memory.stats.system_bytes = memory.stats.live_bytes;
     });
 }
