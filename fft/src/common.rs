@@ -6,8 +6,8 @@ pub(crate) use namegrad_autograd::chain::*;
 pub(crate) use namegrad_autograd::{Kept, Op, Tensor};
 pub(crate) use namegrad_core::args::{NewName, OfDims, Positions, SizesByDim, Value};
 pub(crate) use namegrad_core::{
-    Argument, DType, Dim, Dims, Error, ErrorKind, IntoDim, IntoDims, Name, NamedTensor, Names, Result,
-    default_dtype,
+    Argument, DType, Device, Dim, Dims, Error, ErrorKind, IntoDim, IntoDims, Name, NamedTensor, Names,
+    Result, default_dtype,
 };
 pub(crate) use namegrad_macros::{Words, functional};
 pub(crate) use std::collections::HashSet;

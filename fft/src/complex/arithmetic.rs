@@ -243,6 +243,7 @@ pub(crate) fn each_of(
 ) -> Result<NamedTensor> {
     let (dense, mut y, dtype) = dense(op, tensors)?;
     match y.dtype() {
+        _ if y.device() == Device::Meta => {}
         DType::F64 => apply::<f64>(&dense, y.as_mut_slice()?, f)?,
         _ => apply::<f32>(&dense, y.as_mut_slice()?, f)?,
     }
@@ -282,6 +283,7 @@ fn products(a: &NamedTensor, b: &NamedTensor) -> Result<NamedTensor> {
     }
     let (dense, mut y, dtype) = dense("complex.mul", &[a, b])?;
     match y.dtype() {
+        _ if y.device() == Device::Meta => {}
         DType::F64 => multiply::<f64>(&dense, y.as_mut_slice()?)?,
         _ => multiply::<f32>(&dense, y.as_mut_slice()?)?,
     }

@@ -128,6 +128,38 @@ fn results_do_not_depend_on_memory_or_threads() {
     });
 }
 
+/// The meta device: sizes and names of the result, and of the gradient.
+#[test]
+fn sizes_without_elements() {
+    let gradient = |op: &Op, call: &Drawn| -> Result<(Tensor, Vec<Tensor>)> {
+        let call = call.map(|x| {
+            let mut x = x.detach();
+            x.requires_grad_(true).unwrap();
+            x
+        });
+        let y = call.call(op)?.remove(0);
+        y.sum(..)?.backward()?;
+        Ok((y, call.tensors.iter().filter_map(|(_, x)| x[0].grad()).collect()))
+    };
+    let form = |x: &Tensor| format!("{} {}", x.dtype(), x.shape());
+    let mut wrong = BTreeMap::new();
+    calls(10, |op, call, _, seed| {
+        let meta = call.map(|x| x.to_device(Device::Meta).unwrap());
+        let (y, gradients) = gradient(op, call).unwrap();
+        match gradient(op, &meta) {
+            Ok((on_meta, of_meta))
+                if form(&y) == form(&on_meta)
+                    && on_meta.device() == Device::Meta
+                    && gradients.iter().map(form).eq(of_meta.iter().map(form)) => {}
+            found => {
+                let found = found.map(|(y, of)| (form(&y), of.iter().map(form).collect::<Vec<_>>()));
+                wrong.entry(op.info.name).or_insert(format!("{found:?}; NAMEGRAD_SEED={seed}, {call:?}"));
+            }
+        }
+    });
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 #[test]
 fn narrower_dtypes() {
     calls(20, |op, call, y, seed| {
