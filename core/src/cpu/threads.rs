@@ -88,7 +88,7 @@ fn each_part_of<A: Send>(y: &mut [A], len: usize, f: &(dyn for<'p> Callback<(usi
     each(tasks, &|i| f.call_with((i, unsafe { parts.part(i * len..(i + 1) * len) })));
 }
 
-/// [`each_part`] of a room: `f` writes its part and returns it.
+/// `each_part` of a room: `f` writes its part and returns it.
 #[inline(always)]
 pub fn write_parts<'a, A: Send>(
     y: &'a mut Room<A>,
