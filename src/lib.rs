@@ -187,9 +187,7 @@ pub mod prelude {
     pub use namegrad_distributions::{Distribution as _, DistributionExt as _};
     pub use namegrad_io::Files;
     #[cfg(feature = "linalg")]
-    pub use namegrad_linalg::{
-        Eigen as _, Factor as _, Functions as _, LastDims, MatrixNorm, Solve as _, Svd as _,
-    };
+    pub use namegrad_linalg::{Eigen as _, Factor as _, Functions as _, MatrixNorm, Solve as _, Svd as _};
     pub use namegrad_nn::dims;
     pub use namegrad_nn::functional as F;
     #[doc(hidden)]

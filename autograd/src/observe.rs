@@ -26,8 +26,8 @@ pub struct Observed<'a> {
 
 impl Observed<'_> {
     /// The multiplications whose results the op adds up: those of products, convolutions, attention and
-    /// recurrent layers. Other ops have none, and so has an op on tensors that stand for others: the op on
-    /// those is seen too.
+    /// recurrent layers. Other ops have none, and so has an op on batches of `vmap` or on tensors in parts: the
+    /// op on what they consist of is seen too.
     ///
     /// ```
     /// use namegrad::autograd::observe;

@@ -21,6 +21,18 @@ pub fn written<T: Element>(
     Ok(Unwritten::of(op, sizes, Names::none(), T::DTYPE)?.write(write))
 }
 
+/// The elements that a kernel reads; none on the meta device, where kernels do not run.
+#[track_caller]
+pub fn elements<T: Element>(x: &NamedTensor) -> Result<&[T]> {
+    x.elements()
+}
+
+/// [`elements`] that a kernel writes to.
+#[track_caller]
+pub fn elements_mut<T: Element>(x: &mut NamedTensor) -> Result<&mut [T]> {
+    if x.is_meta() { Ok(&mut []) } else { x.as_mut_slice() }
+}
+
 /// A loop to be compiled for each set of instructions.
 pub trait Loop {
     /// The loop. It must be `#[inline(always)]`, and so must every function that it calls in a hot place.

@@ -5,6 +5,7 @@ pub(crate) use crate::stage::{Direction, Norm, Points, Transformed, floats, tran
 pub(crate) use namegrad_autograd::chain::*;
 pub(crate) use namegrad_autograd::{Kept, Op, Tensor};
 pub(crate) use namegrad_core::args::{NewName, OfDims, Positions, SizesByDim, Value};
+pub(crate) use namegrad_core::kernels::{elements, elements_mut};
 pub(crate) use namegrad_core::{
     Argument, DType, Device, Dim, Dims, Error, ErrorKind, IntoDim, IntoDims, Name, NamedTensor, Names,
     Result, default_dtype,

@@ -108,7 +108,7 @@ impl Stage {
 
     fn slices<'y, T: Real>(&self, x: &[T], [outer, inner]: [usize; 2], y: Out<'y, T>) -> &'y mut [T] {
         let half = self.n / 2 + 1;
-        // The values in half of a spectrum that stand for two of the whole: all but the first and the middle
+        // The values in half of a spectrum that count for two of the whole: all but the first and the middle
         // one.
         let two = 1..self.n.div_ceil(2);
         let (scale, inner_factor) = (self.scale, self.inner);

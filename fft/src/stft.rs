@@ -375,9 +375,8 @@ fn overlapped(x: &Tensor, hop: usize, size: usize) -> Result<Tensor> {
     let sizes = [outer, &[size]].concat();
     let mut sums = NamedTensor::full_as("fft.istft", &sizes[..], 0.into(), x.dtype())?;
     match x.dtype() {
-        _ if value.device() == Device::Meta => {}
-        DType::F64 => overlap::<f64>(value.as_slice()?, [pieces, n, hop], sums.as_mut_slice()?),
-        _ => overlap::<f32>(value.as_slice()?, [pieces, n, hop], sums.as_mut_slice()?),
+        DType::F64 => overlap::<f64>(elements(&value)?, [pieces, n, hop], elements_mut(&mut sums)?),
+        _ => overlap::<f32>(elements(&value)?, [pieces, n, hop], elements_mut(&mut sums)?),
     }
     let op = Op::new("overlapped", sums).input(x, move |g, _| {
         let last = g.ndim() - 1;

@@ -27,7 +27,7 @@ mod values;
 pub use eigen::Methods as Eigen;
 pub use factor::Methods as Factor;
 pub use functions::Methods as Functions;
-pub use solve::{LastDims, Methods as Solve};
+pub use solve::Methods as Solve;
 pub use svd::{MatrixNorm, Methods as Svd};
 
 /// The options of the methods.

@@ -3,8 +3,7 @@
 use crate::common::*;
 use crate::system::System;
 use crate::values::Lu;
-use namegrad_core::Dims;
-use namegrad_core::args::{Argument, Positions};
+use namegrad_core::args::OptionalDims;
 
 methods! { solve;
     //! Systems of equations, inverses and determinants.
@@ -121,7 +120,7 @@ methods! { solve;
     /// - `x`: the dims of `other`, then dims with as many elements in all
     /// - `dims`: dims of `x` that are moved to its end first, by default none
     /// - result: the other dims of `x`
-    tensorsolve (x, other; dims: LastDims = LastDims::NONE) on floats names removes, other: matched => {
+    tensorsolve (x, other; dims: OptionalDims = OptionalDims::NONE) on floats names removes, other: matched => {
         match dims {
             Some(dims) => {
                 let last: Vec<isize> = (0..dims.len()).map(|k| k as isize - dims.len() as isize).collect();
@@ -138,42 +137,6 @@ methods! { solve;
     /// - `x`: its first `ind` dims have as many elements as the others
     /// - result: the other dims, then the first ones
     tensorinv (x; ind: usize = 2) on floats names permutes => tensors_inverted(x, ind);
-}
-
-/// Dims that are moved to the end, if there are any.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LastDims(Option<Dims>);
-
-impl LastDims {
-    /// No dims.
-    pub const NONE: LastDims = LastDims(None);
-}
-
-impl<T: Into<Dims>> From<T> for LastDims {
-    fn from(dims: T) -> LastDims {
-        LastDims(Some(dims.into()))
-    }
-}
-
-impl Argument for LastDims {
-    type Resolved = Option<Positions>;
-    type View<'a> = &'a Option<Positions>;
-    #[track_caller]
-    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<Option<Positions>> {
-        self.0.as_ref().map(|dims| dims.look_up(op, of)).transpose()
-    }
-    fn view(resolved: &Option<Positions>) -> &Option<Positions> {
-        resolved
-    }
-    fn from_value(value: &Value) -> Option<LastDims> {
-        match value {
-            Value::None => Some(LastDims::NONE),
-            dims => Dims::from_value(dims).map(LastDims::from),
-        }
-    }
-    fn accepted() -> String {
-        Dims::accepted()
-    }
 }
 
 /// The solution, and the info, which is checked or not.

@@ -4,6 +4,7 @@ use crate::common::*;
 use crate::kernels::lanes::{self as many, LANES};
 use crate::kernels::lu::SMALL;
 use crate::kernels::{Number, cholesky, each, eigen, lu as lus, svd as svds};
+use namegrad_core::kernels::{elements, elements_mut};
 
 /// From this number of matrices on, small ones are computed beside each other.
 const MANY: usize = 4;
@@ -12,16 +13,6 @@ const MANY: usize = 4;
 fn blank(x: &NamedTensor, batch: usize, sizes: &[usize], dtype: DType) -> Result<NamedTensor> {
     let all: Vec<usize> = x.sizes()[..batch].iter().chain(sizes).copied().collect();
     NamedTensor::full_as("", all, 0.into(), dtype)
-}
-
-/// The elements of a tensor; none on the meta device.
-fn read<T: Element>(x: &NamedTensor) -> Result<&[T]> {
-    if x.device() == Device::Meta { Ok(&[]) } else { x.as_slice() }
-}
-
-/// [`read`], to write to.
-fn written<T: Element>(x: &mut NamedTensor) -> Result<&mut [T]> {
-    if x.device() == Device::Meta { Ok(&mut []) } else { x.as_mut_slice() }
 }
 
 /// The matrices that a kernel computes, of `count`.
@@ -47,7 +38,7 @@ pub(crate) fn not_finite(x: &NamedTensor) -> Result<Vec<i32>> {
         if runs(&x, count) == 0 {
             return Ok(vec![0; count]);
         }
-        let a = read::<T>(&x)?;
+        let a = elements::<T>(&x)?;
         Ok((0..count).map(|k| i32::from(!a[k * m * n..(k + 1) * m * n].iter().all(|x| x.finite()))).collect())
     }
     match x.dtype() {
@@ -75,7 +66,7 @@ pub(crate) fn cholesky(x: &NamedTensor) -> Result<(NamedTensor, Vec<i32>)> {
         each(
             runs(x, count),
             n * n * n / 3,
-            ([written::<T>(&mut y)?], [n * n]),
+            ([elements_mut::<T>(&mut y)?], [n * n]),
             ([&mut infos], [1]),
             &|scratch, _, [l], [info]| info[0] = cholesky::cholesky(scratch, l, n),
         );
@@ -116,8 +107,8 @@ pub(crate) fn lu(x: &NamedTensor) -> Result<Lu> {
         each(
             runs(x, count),
             m * n * k,
-            ([written::<T>(&mut factors)?], [m * n]),
-            ([written::<i32>(&mut pivots)?, &mut infos], [k, 1]),
+            ([elements_mut::<T>(&mut factors)?], [m * n]),
+            ([elements_mut::<i32>(&mut pivots)?, &mut infos], [k, 1]),
             &|scratch, _, [a], [pivots, info]| info[0] = lus::lu(scratch, a, [m, n], pivots),
         );
         Ok(Lu { factors, pivots, infos })
@@ -147,7 +138,7 @@ pub(crate) fn lu_solve(
         let mut x = b.expand(&sizes[..])?.contiguous()?.deep_clone()?;
         let (places, count) = (places(factors, &batch)?, batch.iter().product::<usize>());
         let (factors, pivots) = (factors.contiguous()?, pivots.contiguous()?);
-        let (factors, pivots) = (read::<T>(&factors)?, read::<i32>(&pivots)?);
+        let (factors, pivots) = (elements::<T>(&factors)?, elements::<i32>(&pivots)?);
         if n <= SMALL && n * columns > 0 && runs(b, count) >= MANY {
             each(
                 count.div_ceil(LANES),
@@ -165,7 +156,7 @@ pub(crate) fn lu_solve(
         each(
             runs(b, count),
             n * n * columns,
-            ([written::<T>(&mut x)?], [n * columns]),
+            ([elements_mut::<T>(&mut x)?], [n * columns]),
             ([], []),
             &|_, at, [x], []| {
                 let own = places[at];
@@ -250,11 +241,11 @@ pub(crate) fn symmetric(
         let (each_vectors, pair) = (if wanted { n * n } else { 0 }, [n, n]);
         let mut vectors = blank(&x, batch, if wanted { &pair } else { &[0] }, x.dtype())?;
         if n > 0 {
-            let a = read::<T>(&x)?;
+            let a = elements::<T>(&x)?;
             each(
                 runs(&x, count),
                 10 * n * n * n,
-                ([written::<T>(&mut values)?, written::<T>(&mut vectors)?], [n, each_vectors]),
+                ([elements_mut::<T>(&mut values)?, elements_mut::<T>(&mut vectors)?], [n, each_vectors]),
                 ([&mut infos], [1]),
                 &|scratch, at, [values, vectors], [info]| {
                     let a = &a[at * n * n..][..n * n];
@@ -286,12 +277,16 @@ pub(crate) fn general(
         let (each_vectors, pair) = (if wanted { n * n } else { 0 }, [n, n]);
         let mut vectors = blank(&x, batch, if wanted { &pair } else { &[0] }, x.dtype())?;
         if n > 0 {
-            let a = read::<T>(&x)?;
+            let a = elements::<T>(&x)?;
             each(
                 runs(&x, count),
                 25 * n * n * n,
                 (
-                    [written::<T>(&mut re)?, written::<T>(&mut im)?, written::<T>(&mut vectors)?],
+                    [
+                        elements_mut::<T>(&mut re)?,
+                        elements_mut::<T>(&mut im)?,
+                        elements_mut::<T>(&mut vectors)?,
+                    ],
                     [n, n, each_vectors],
                 ),
                 ([&mut infos], [1]),
@@ -330,12 +325,12 @@ pub(crate) fn svd(
         let mut u = blank(&x, batch, if wanted { &of_u } else { &[0] }, x.dtype())?;
         let mut vt = blank(&x, batch, if wanted { &of_vt } else { &[0] }, x.dtype())?;
         if k > 0 {
-            let a = read::<T>(&x)?;
+            let a = elements::<T>(&x)?;
             each(
                 runs(&x, count),
                 20 * m * n * k,
                 (
-                    [written::<T>(&mut s)?, written::<T>(&mut u)?, written::<T>(&mut vt)?],
+                    [elements_mut::<T>(&mut s)?, elements_mut::<T>(&mut u)?, elements_mut::<T>(&mut vt)?],
                     [k, sizes[0], sizes[1]],
                 ),
                 ([&mut infos], [1]),

@@ -43,6 +43,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// ```
 pub struct Buffer(DropByCall<Arc<RwLock<NamedTensor>>>);
 
+fn read(place: &RwLock<NamedTensor>) -> NamedTensor {
+    place.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
 impl Clone for Buffer {
     /// The same buffer.
     fn clone(&self) -> Buffer {
@@ -65,20 +69,17 @@ impl Buffer {
 
     /// The current value. In a functional call, the value given for the buffer.
     pub fn value(&self) -> NamedTensor {
-        places::substitute(self.id()).map_or_else(|| self.own(&self.place()), Tensor::into_value)
+        let own = || read(self.stand_in().as_deref().unwrap_or(&self.0));
+        places::substitute(self.id()).map_or_else(own, Tensor::into_value)
     }
 
-    fn own(&self, place: &RwLock<NamedTensor>) -> NamedTensor {
-        place.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The place of the value: the own one, or in a plan, that of a stand-in without elements.
-    fn place(&self) -> Arc<RwLock<NamedTensor>> {
-        let without = || match self.own(&self.0) {
+    /// In a plan, the place of a value without elements that is used instead, if this one has elements.
+    fn stand_in(&self) -> Option<Arc<RwLock<NamedTensor>>> {
+        let without = || match read(&self.0) {
             own if own.device() == Device::Meta => None,
             own => Some(Arc::new(RwLock::new(own.to_device(Device::Meta).ok()?))),
         };
-        places::stand_in(self.id(), without).unwrap_or_else(|| (*self.0).clone())
+        places::stand_in(self.id(), without)
     }
 
     /// The current value as a tensor that requires no gradient.
@@ -133,7 +134,9 @@ impl Buffer {
 
     fn replace(&self, value: NamedTensor) {
         if let Some(value) = places::set_substitute(self.id(), Tensor::constant(value)) {
-            *self.place().write().unwrap_or_else(PoisonError::into_inner) = value.into_value();
+            let stand_in = self.stand_in();
+            let place = stand_in.as_deref().unwrap_or(&self.0);
+            *place.write().unwrap_or_else(PoisonError::into_inner) = value.into_value();
         }
     }
 }

@@ -178,7 +178,7 @@ impl Observer for Recorder {
         let seen = &mut *self.seen.borrow_mut();
         let flops = 2 * op.multiply_adds() as u64;
         let mut all = op.inputs.iter().chain(op.outputs);
-        // An op on tensors that stand for others often calls itself on those, which has counted.
+        // An op on batches or tensors in parts often calls itself on what they consist of, and that counts.
         let is_repeated = seen.started.is_none() && all.any(|x| x.behind().is_some());
         let started = seen.started.take().or(seen.memory.last().copied()).unwrap_or(self.before);
         let bytes = live().saturating_sub(started);

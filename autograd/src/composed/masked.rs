@@ -106,8 +106,7 @@ fn norm(x: &Tensor, mask: &Tensor, dim: &Over, ord: f64) -> Result<Tensor> {
         // Without an element, the norm is infinite and constant.
         let none = counted(x, mask, dim.kept().into())?.eq(0)?;
         let y = filled(x, mask, f64::INFINITY.into())?.masked_fill(&none, 1.0)?;
-        let none = counted(x, mask, dim.into())?.eq(0)?;
-        return y.vector_norm_with(dim, options)?.masked_fill(&none, f64::INFINITY);
+        return y.vector_norm_with(dim, options)?.masked_fill(&none.all(dim)?, f64::INFINITY);
     }
     filled(x, mask, 0.into())?.vector_norm_with(dim, options)
 }

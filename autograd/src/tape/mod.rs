@@ -217,7 +217,7 @@ impl Gradient {
 /// Whether an element is NaN, or infinite where that is an anomaly.
 #[cold]
 pub(crate) fn is_anomalous(value: &NamedTensor) -> bool {
-    // Of a tensor that stands for others, those are looked at.
+    // Of a batch, or a tensor in parts, what it consists of is looked at.
     let has_elements = value.behind().is_none() && value.device() != Device::Meta;
     if !value.dtype().is_floating_point() || !has_elements {
         return false;

@@ -196,6 +196,44 @@ impl Argument for Reduced {
     }
 }
 
+/// Dims that need not be given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OptionalDims(Option<Dims>);
+
+impl OptionalDims {
+    /// No dims: what the op does then is said there.
+    pub const NONE: OptionalDims = OptionalDims(None);
+}
+
+impl<T: Into<Dims>> From<T> for OptionalDims {
+    fn from(dims: T) -> OptionalDims {
+        OptionalDims(Some(dims.into()))
+    }
+}
+
+impl Argument for OptionalDims {
+    type Resolved = Option<Positions>;
+    type View<'a> = &'a Option<Positions>;
+    #[inline(never)]
+    #[track_caller]
+    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<Option<Positions>> {
+        let Some(dims) = &self.0 else { return Ok(None) };
+        dims.look_up(op, of).map(Some)
+    }
+    fn view(resolved: &Option<Positions>) -> &Option<Positions> {
+        resolved
+    }
+    fn from_value(value: &Value) -> Option<OptionalDims> {
+        match value {
+            Value::None => Some(OptionalDims::NONE),
+            dims => Dims::from_value(dims).map(OptionalDims::from),
+        }
+    }
+    fn accepted() -> String {
+        Dims::accepted()
+    }
+}
+
 /// The dims of the rows and of the columns of matrices; `..` means the last two dims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matrix(pub Dims);

@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
 
 pub use self::by_dim::{ByDim, Factors, OfDims, Pads, PairList, SizesByDim};
-pub use self::dims::{Matrix, MatrixDims, Over, Reduced};
+pub use self::dims::{Matrix, MatrixDims, OptionalDims, Over, Reduced};
 pub use self::expansion::{Expanded, Expansion};
 pub use self::extents::{Extents, Padding};
 pub use self::image::Resize;

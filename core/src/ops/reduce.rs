@@ -135,8 +135,9 @@ pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a
 
 pub(crate) mod kernels {
     use super::*;
+    use crate::cpu::fold::cast::fold_cast;
     use crate::cpu::fold::plain::{self, AnyElements, Plain, fold_plainly};
-    use crate::cpu::fold::{Fold, MAX, MIN, Sum, SumSquares, fold_cast, fold_middle};
+    use crate::cpu::fold::{Fold, MAX, MIN, Sum, SumSquares, fold_middle};
     use crate::cpu::math::Real;
     use crate::cpu::softmax;
     use crate::dtype::Element;
@@ -152,11 +153,16 @@ pub(crate) mod kernels {
         Unwritten::new(op, shape, T::DTYPE)?.write_from(&x, |x: &[T], y| fold_middle(fold, x, sizes, y))
     }
 
+    #[track_caller]
+    fn any_elements(x: &NamedTensor) -> Result<AnyElements<'_>> {
+        Ok(dispatch!(x.dtype(), T => AnyElements::of(x.elements::<T>()?)))
+    }
+
     /// Folds an arranged tensor of any dtype in that of `A`.
     #[track_caller]
     fn fold_in<A: Element>(op: &'static str, plain: Plain<A>, arranged: Arranged<'_>) -> Result<NamedTensor> {
         let Arranged { x, sizes, shape } = arranged;
-        let elements = dispatch!(x.dtype(), T => AnyElements::of(x.elements::<T>()?));
+        let elements = any_elements(&x)?;
         Ok(Unwritten::new(op, shape, A::DTYPE)?.write(|y| fold_plainly(plain, elements, sizes, y)))
     }
 
@@ -164,7 +170,7 @@ pub(crate) mod kernels {
     #[track_caller]
     fn fold_halves(op: &'static str, kernel: &dyn Fold<f32>, arranged: Arranged<'_>) -> Result<NamedTensor> {
         let Arranged { x, sizes, shape } = arranged;
-        let elements = dispatch!(x.dtype(), T => AnyElements::of(x.elements::<T>()?));
+        let elements = any_elements(&x)?;
         Ok(Unwritten::new(op, shape, DType::F32)?.write(|y| fold_cast(kernel, elements, sizes, y)))
     }
 

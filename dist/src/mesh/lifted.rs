@@ -1,7 +1,7 @@
 //! [`Lifted`], a parameter in a scope: a tensor of all its parts, which is a result of this rank's part.
 
+use super::IN_SCOPE;
 use super::value::{Axes, Split, Value};
-use super::{IN_SCOPE, copied};
 use crate::traffic;
 use namegrad::autograd::{HookHandle, Op, enable_grad, places, register_backward_end_hook};
 use namegrad::prelude::*;
@@ -49,7 +49,7 @@ impl Lifted {
                 || "the backward pass of a scope has to be inside of it",
             )?;
             let _scatters = traffic::in_op("Mesh::scope");
-            copied(&axes.value(g).placed(&axes, &splits)?.part)
+            axes.value(g).placed(&axes, &splits)?.part.deep_clone()
         });
         Ok((self.parameter.id(), op.output()))
     }

@@ -302,7 +302,8 @@ impl Mesh {
             let x = parameter.try_tensor()?.detach();
             let is_meta = x.device() == Device::Meta;
             let x = if is_meta { x } else { self.world.broadcast(&x, 0)? }.into_value();
-            let part = copied(&self.axes.whole(x).placed(&self.axes, &splits)?.part)?;
+            // In memory of its own, so that the whole is freed.
+            let part = self.axes.whole(x).placed(&self.axes, &splits)?.part.deep_clone()?;
             parameter.update(|own| {
                 *own = part;
                 Ok(())
@@ -679,7 +680,7 @@ impl PartOf for PartOfMesh {
     }
 
     fn mine(&self, whole: &NamedTensor) -> Result<NamedTensor> {
-        copied(&self.axes.whole(whole.clone()).placed(&self.axes, &self.splits)?.part)
+        self.axes.whole(whole.clone()).placed(&self.axes, &self.splits)?.part.deep_clone()
     }
 
     fn sum(&self, number: f64) -> Result<f64> {
@@ -691,9 +692,4 @@ impl PartOf for PartOfMesh {
         }
         if sum.device() == Device::Meta { Ok(number) } else { sum.to_vec::<f64>().map(|sum| sum[0]) }
     }
-}
-
-/// The numbers in memory of their own, so that those of the whole are freed.
-fn copied(x: &NamedTensor) -> Result<NamedTensor> {
-    x.mul(1)?.contiguous()
 }

@@ -243,9 +243,8 @@ pub(crate) fn each_of(
 ) -> Result<NamedTensor> {
     let (dense, mut y, dtype) = dense(op, tensors)?;
     match y.dtype() {
-        _ if y.device() == Device::Meta => {}
-        DType::F64 => apply::<f64>(&dense, y.as_mut_slice()?, f)?,
-        _ => apply::<f32>(&dense, y.as_mut_slice()?, f)?,
+        DType::F64 => apply::<f64>(&dense, elements_mut(&mut y)?, f)?,
+        _ => apply::<f32>(&dense, elements_mut(&mut y)?, f)?,
     }
     y.to(dtype)
 }
@@ -269,7 +268,7 @@ fn dense(op: &'static str, tensors: &[&NamedTensor]) -> Result<(Vec<NamedTensor>
 fn products(a: &NamedTensor, b: &NamedTensor) -> Result<NamedTensor> {
     fn multiply<T: Real>(x: &[NamedTensor], y: &mut [T]) -> Result<()> {
         let [a, b]: [&[Complex<T>]; 2] =
-            [cast_slice(x[0].as_slice::<T>()?), cast_slice(x[1].as_slice::<T>()?)];
+            [cast_slice(elements::<T>(&x[0])?), cast_slice(elements::<T>(&x[1])?)];
         let y: &mut [Complex<T>] = cast_slice_mut(y);
         let run = |(at, y): (usize, &mut [Complex<T>])| {
             let (a, b) = (&a[at * SHARED..], &b[at * SHARED..]);
@@ -283,9 +282,8 @@ fn products(a: &NamedTensor, b: &NamedTensor) -> Result<NamedTensor> {
     }
     let (dense, mut y, dtype) = dense("complex.mul", &[a, b])?;
     match y.dtype() {
-        _ if y.device() == Device::Meta => {}
-        DType::F64 => multiply::<f64>(&dense, y.as_mut_slice()?)?,
-        _ => multiply::<f32>(&dense, y.as_mut_slice()?)?,
+        DType::F64 => multiply::<f64>(&dense, elements_mut(&mut y)?)?,
+        _ => multiply::<f32>(&dense, elements_mut(&mut y)?)?,
     }
     y.to(dtype)
 }
@@ -297,7 +295,7 @@ fn apply<T: Real + Into<f64>>(
 ) -> Result<()> {
     let mut slices: Vec<&[Complex<T>]> = Vec::with_capacity(dense.len());
     for x in dense {
-        slices.push(cast_slice(x.as_slice::<T>()?));
+        slices.push(cast_slice(elements::<T>(x)?));
     }
     let wide = |z: &Complex<T>| Complex::new(z.re.into(), z.im.into());
     let y: &mut [Complex<T>] = cast_slice_mut(y);

@@ -44,7 +44,7 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout`], and those of the dims; [`ErrorKind::Shape`] if there are no other dims.
-    dropout1d (x; p: f64 or 0.5, dims: SlidingDims or SlidingDims::LAST, training: bool = true) layer Dropout1d (p if probability) =>
+    dropout1d (x; p: f64 or 0.5, dims: SlidingDims or SlidingDims::NONE, training: bool = true) layer Dropout1d (p if probability) =>
         dropped(x, p, Some(map_dims(x, Some(1), dims)?), training, false);
     /// [`dropout1d`] with feature maps of two dims.
     ///
@@ -59,7 +59,7 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout1d`].
-    dropout2d (x; p: f64 or 0.5, dims: SlidingDims or SlidingDims::LAST, training: bool = true) layer Dropout2d (p if probability) =>
+    dropout2d (x; p: f64 or 0.5, dims: SlidingDims or SlidingDims::NONE, training: bool = true) layer Dropout2d (p if probability) =>
         dropped(x, p, Some(map_dims(x, Some(2), dims)?), training, false);
     /// [`dropout1d`] with feature maps of three dims.
     ///
@@ -74,7 +74,7 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout1d`].
-    dropout3d (x; p: f64 or 0.5, dims: SlidingDims or SlidingDims::LAST, training: bool = true) layer Dropout3d (p if probability) =>
+    dropout3d (x; p: f64 or 0.5, dims: SlidingDims or SlidingDims::NONE, training: bool = true) layer Dropout3d (p if probability) =>
         dropped(x, p, Some(map_dims(x, Some(3), dims)?), training, false);
     /// In training, sets each element with probability `p` to the value that [`selu`](super::selu) approaches
     /// for small inputs, and scales and shifts all elements so that a mean of 0 and a variance of 1 stay as
@@ -111,7 +111,7 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout1d`].
-    feature_alpha_dropout (x; p: f64 or 0.5, dims: SlidingDims or SlidingDims::LAST, training: bool = false) layer FeatureAlphaDropout (p if probability) =>
+    feature_alpha_dropout (x; p: f64 or 0.5, dims: SlidingDims or SlidingDims::NONE, training: bool = false) layer FeatureAlphaDropout (p if probability) =>
         dropped(x, p, Some(map_dims(x, None, dims)?), training, true);
 }
 

@@ -111,7 +111,7 @@ functional! { image;
     /// grid would be for channels.
     grid_sample (
         x, grid; mode: SampleMode = SampleMode::Bilinear, padding_mode: Outside = Outside::Zeros,
-        align_corners: bool = false, dims: SlidingDims = SlidingDims::LAST
+        align_corners: bool = false, dims: SlidingDims = SlidingDims::NONE
     ) on floats names keeps, grid: picks dims => {
         let mode = match mode {
             SampleMode::Bilinear => Interpolation::Linear,

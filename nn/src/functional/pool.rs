@@ -8,46 +8,11 @@ mod over;
 pub(crate) use over::{avg_over, fractional_over, lp_over, max_over, unpool_over};
 
 use super::*;
-use namegrad_core::args::{Factors, Windows};
+use namegrad_core::args::{Factors, OptionalDims, Windows};
 use namegrad_io::sorted::retain;
 
-/// The dims that windows slide along: the last ones, unless some are given.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SlidingDims(Option<Dims>);
-
-impl SlidingDims {
-    /// The last dims, as many as the function is for.
-    pub const LAST: SlidingDims = SlidingDims(None);
-}
-
-impl<T: Into<Dims>> From<T> for SlidingDims {
-    fn from(dims: T) -> SlidingDims {
-        SlidingDims(Some(dims.into()))
-    }
-}
-
-impl Argument for SlidingDims {
-    type Resolved = Option<Positions>;
-    type View<'a> = &'a Option<Positions>;
-    #[inline(never)]
-    #[track_caller]
-    fn look_up(&self, op: &'static str, of: &[&NamedTensor]) -> Result<Option<Positions>> {
-        let Some(dims) = &self.0 else { return Ok(None) };
-        dims.look_up(op, of).map(Some)
-    }
-    fn view(resolved: &Option<Positions>) -> &Option<Positions> {
-        resolved
-    }
-    fn from_value(value: &Value) -> Option<SlidingDims> {
-        match value {
-            Value::None => Some(SlidingDims::LAST),
-            dims => Dims::from_value(dims).map(SlidingDims::from),
-        }
-    }
-    fn accepted() -> String {
-        Dims::accepted()
-    }
-}
+/// The dims that windows slide along: the last ones, as many as the function is for, unless some are given.
+pub type SlidingDims = OptionalDims;
 
 functional! { pool;
     /// The largest element of each window over one dim. The windows have `kernel_size` elements, `dilation`
@@ -87,7 +52,7 @@ functional! { pool;
     /// [`max_pool1d`] over three dims.
     max_pool3d (
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, dilation: Extents = 1,
-        ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST
+        ceil_mode: bool = false, dims: SlidingDims = SlidingDims::NONE
     ) on floats integers => {
         // PyTorch takes images without channels, if their dims are given.
         let by_position = dims.is_none() && !x.has_names() && x.ndim() > rank;
@@ -116,7 +81,7 @@ functional! { pool;
     /// Same as [`max_pool1d`].
     avg_pool1d (
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
-        count_include_pad: bool = true, dims: SlidingDims = SlidingDims::LAST
+        count_include_pad: bool = true, dims: SlidingDims = SlidingDims::NONE
     ) on floats integers => {
         let (windows, dims) = sliding(1, x, [kernel_size, stride], ceil_mode, dims)?;
         avg_over(x, windows.padding(padding).count_include_pad(count_include_pad), &dims)
@@ -126,7 +91,7 @@ functional! { pool;
     /// [`avg_pool1d`] over three dims.
     avg_pool3d (
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
-        count_include_pad: bool = true, divisor_override: Option<isize> = None, dims: SlidingDims = SlidingDims::LAST
+        count_include_pad: bool = true, divisor_override: Option<isize> = None, dims: SlidingDims = SlidingDims::NONE
     ) on floats integers => {
         let (windows, dims) = sliding(rank, x, [kernel_size, stride], ceil_mode, dims)?;
         let windows = windows.padding(padding).count_include_pad(count_include_pad);
@@ -149,7 +114,7 @@ functional! { pool;
     /// [`adaptive_max_pool1d`] over two dims.
     adaptive_max_pool2d
     /// [`adaptive_max_pool1d`] over three dims.
-    adaptive_max_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats integers => {
+    adaptive_max_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::NONE) on floats integers => {
         let (windows, dims) = adaptive(rank, x, output_size, dims)?;
         Ok(max_over(x, windows, &dims)?.values)
     }
@@ -168,7 +133,7 @@ functional! { pool;
     /// [`adaptive_avg_pool1d`] over two dims.
     adaptive_avg_pool2d
     /// [`adaptive_avg_pool1d`] over three dims.
-    adaptive_avg_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats => {
+    adaptive_avg_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::NONE) on floats => {
         x.value().check_float(op)?;
         let (windows, dims) = adaptive(rank, x, output_size, dims)?;
         avg_over(x, windows, &dims)
@@ -193,7 +158,7 @@ functional! { pool;
     /// [`lp_pool1d`] over two dims.
     lp_pool2d
     /// [`lp_pool1d`] over three dims.
-    lp_pool3d (x; norm_type: f64, kernel_size: Extents, stride: Extents = None, ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST)
+    lp_pool3d (x; norm_type: f64, kernel_size: Extents, stride: Extents = None, ceil_mode: bool = false, dims: SlidingDims = SlidingDims::NONE)
         on floats => {
         let (windows, dims) = sliding(rank, x, [kernel_size, stride], ceil_mode, dims)?;
         lp_over(x, norm_type, windows, &dims)

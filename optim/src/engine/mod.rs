@@ -182,6 +182,7 @@ impl Engine {
                 return Err(error.at(caller));
             }
             let Engine { groups, members, shared, .. } = self;
+            // With the lifetime of this step, which is shorter.
             let closure = closure.map(|Closure { loss, first, caller }| Closure { loss, first, caller });
             let mut step = OptimizerStep { groups: &**groups, members, shared, closure, failed: false };
             let result = groups.step(&mut step);

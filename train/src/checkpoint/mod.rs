@@ -295,7 +295,7 @@ impl Checkpoints {
         for (name, value) in metrics {
             named.push((name.to_string(), value));
         }
-        let step = length("Checkpoints::save", "step", step.number())? as u64;
+        let step = length(OP, "step", step.number())? as u64;
         let composed = self.composed(step, &parts, folder::by_name(named), caller);
         composed.and_then(|composed| self.write(composed)).map_err(|error| error.at(caller))
     }
@@ -321,7 +321,7 @@ impl Checkpoints {
     #[doc(hidden)]
     #[track_caller]
     pub fn compose(&self, step: impl Whole, parts: Parts<'_>) -> Result<Composed> {
-        let step = length("Checkpoints::save", "step", step.number())? as u64;
+        let step = length(OP, "step", step.number())? as u64;
         self.composed(step, &parts, BTreeMap::new(), Location::caller())
     }
 

@@ -1,5 +1,5 @@
-//! The memory that blocks without data stand for: what tensors with elements would use, and what the cache of
-//! freed blocks would hold, as `cache` has it.
+//! The memory that meta tensors would use if they had elements, and what the cache of freed blocks would then
+//! hold, as `cache` has it.
 
 use super::block::{CLASSES, META, block_bytes};
 use super::cache::cache_limit;

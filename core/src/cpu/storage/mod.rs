@@ -48,24 +48,8 @@ unsafe impl Sync for Storage {}
 
 impl Storage {
     /// Storage for `bytes` bytes, which are uninitialized; `None` if there is not enough memory.
-    #[inline]
-    pub(crate) fn new(bytes: usize) -> Option<Storage> {
-        Storage::allocate(bytes)
-    }
-
-    /// Storage for `bytes` bytes, filled with zeros; `None` if there is not enough memory.
-    pub(crate) fn zeroed(bytes: usize) -> Option<Storage> {
-        let storage = Storage::allocate(bytes)?;
-        let data = storage.data().cast_mut().cast::<MaybeUninit<u8>>();
-        // SAFETY: the block has room for `bytes`, and there is no other reference.
-        let room = unsafe { std::slice::from_raw_parts_mut(data, bytes) };
-        // On all threads: a new page is in the memory near the thread that writes to it first.
-        each_part(room, ZEROS, &|_, room| room.fill(MaybeUninit::new(0)));
-        Some(storage)
-    }
-
     #[inline(never)]
-    fn allocate(bytes: usize) -> Option<Storage> {
+    pub(crate) fn new(bytes: usize) -> Option<Storage> {
         if bytes > isize::MAX as usize / 4 {
             return None;
         }
@@ -79,6 +63,17 @@ impl Storage {
             None => fresh(class)?,
         };
         Some(Storage(block))
+    }
+
+    /// Storage for `bytes` bytes, filled with zeros; `None` if there is not enough memory.
+    pub(crate) fn zeroed(bytes: usize) -> Option<Storage> {
+        let storage = Storage::new(bytes)?;
+        let data = storage.data().cast_mut().cast::<MaybeUninit<u8>>();
+        // SAFETY: the block has room for `bytes`, and there is no other reference.
+        let room = unsafe { std::slice::from_raw_parts_mut(data, bytes) };
+        // On all threads: a new page is in the memory near the thread that writes to it first.
+        each_part(room, ZEROS, &|_, room| room.fill(MaybeUninit::new(0)));
+        Some(storage)
     }
 
     /// Storage that stands for `bytes` bytes, without data.

@@ -60,7 +60,7 @@ functional! { resize;
     interpolate (
         x; size: SizesByDim or SizesByDim::NONE, scale_factor: Factors = Factors::NONE,
         mode: InterpolateMode = InterpolateMode::Nearest, align_corners: Option<bool> = None,
-        recompute_scale_factor: Option<bool> = None, antialias: bool = false, dims: SlidingDims = SlidingDims::LAST
+        recompute_scale_factor: Option<bool> = None, antialias: bool = false, dims: SlidingDims = SlidingDims::NONE
     ) on floats integers layer Upsample => {
         use InterpolateMode::{Area, Bicubic, Bilinear, Nearest, NearestExact};
         let by_size = !size.is_none();
